@@ -404,9 +404,9 @@ def test_a_run_in_progress_is_shown_as_it_was_a_moment_ago(url: str, monkeypatch
     assert matching() == 2
     with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
         database.execute("DELETE FROM records WHERE run = :run AND cell > 0", {"run": run.id})
-    monkeypatch.setattr(jobs, "REBUILD", 1e9)
+    monkeypatch.setattr(indexes, "PAUSE", 1e9)
     assert matching() == 2
-    monkeypatch.setattr(jobs, "REBUILD", 0.0)
+    monkeypatch.setattr(indexes, "PAUSE", 0.0)
     assert matching() == 1
 
 

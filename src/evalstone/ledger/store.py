@@ -549,6 +549,29 @@ class Ledger:
         with self.reading(f"a record of run {run}"):
             return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
+    def records_since(self, run: str, position: int, limit: int) -> list[tuple[int, int, str, Record]]:
+        """Records of a run that were written after a position, in the order of writing, each after its position, its
+        cell and its `record_line`. A record that replaced another one has that one's position."""
+        # Without an index by run, which would be read from its beginning.
+        query = """
+            SELECT position, cell, body FROM records WHERE position > :position AND run || '' = :run
+            ORDER BY position LIMIT :limit
+        """
+        with self.transaction() as database:
+            rows = database.execute(query, {"run": run, "position": position, "limit": limit}).fetchall()
+        with self.reading(f"a record of run {run}"):
+            return [(at, cell, body, Record.from_dict(json.loads(body))) for at, cell, body in rows]
+
+    def record_bodies(self, run: str, cells: Collection[int]) -> dict[int, str]:
+        """The records in these cells of a run, as JSON."""
+        query = "SELECT cell, body FROM records WHERE run = :run AND cell IN ({})"
+        found: dict[int, str] = {}
+        with self.transaction() as database:
+            for some in base.chunks(sorted(cells), RECORDS_PER_READ):
+                rows = database.execute(query.format(", ".join(map(str, map(int, some)))), {"run": run})
+                found.update((cell, body) for cell, body in rows)
+        return found
+
     def samples(self, dataset: str) -> int:
         """The number of stored samples of a dataset version."""
         with self.transaction() as database:
@@ -567,6 +590,19 @@ class Ledger:
         """The samples of the first block of a dataset version after a place, and the block's own place. There are no
         samples after the last block."""
         query = f"SELECT items.place, blocks.body {_SAMPLES} AND items.place > :place ORDER BY items.place LIMIT 1"
+        with self.transaction() as database:
+            row = database.execute(query, {"dataset": dataset, "place": place}).fetchone()
+        if row is None:
+            return place, []
+        with self.reading(f"a sample of dataset {dataset}"):
+            return row[0], list(map(sample_of, block_rows(row[1])))
+
+    def samples_around(self, dataset: str, place: int) -> tuple[int, list[Sample]]:
+        """The samples of the block of a dataset version that has the sample at a place, and the place of the first of
+        them; none if the sample isn't stored."""
+        query = (
+            f"SELECT items.place, blocks.body {_SAMPLES} AND items.place <= :place ORDER BY items.place DESC LIMIT 1"
+        )
         with self.transaction() as database:
             row = database.execute(query, {"dataset": dataset, "place": place}).fetchone()
         if row is None:

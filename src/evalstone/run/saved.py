@@ -19,7 +19,7 @@ from evalstone.results.files import read_run as read_folder
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import TINY, ScorerInfo, ScorerSummary, summarize
-from evalstone.types import NO_USAGE, Paid, Record, RunMetadata, Sample, total_cost
+from evalstone.types import NO_USAGE, Paid, Record, RunMetadata, Sample, StoredTarget, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger, LedgerSamples
@@ -52,18 +52,17 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
 
     url = DEFAULT_LEDGER if ledger is None else ledger
     if is_there(url):
-        from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - a folder needs no ledger
+        from evalstone.ledger.store import Ledger  # noqa: PLC0415 - a folder needs no ledger
 
         with Ledger(str(url), read_only=True) as opened:
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 with phase(f"reading run {row.id}"):
-                    run = _with_cost(Run.from_dict(row.metadata, *_records(opened, row)), row)
+                    run = with_cost(Run.from_dict(row.metadata, *_records(opened, row)), row)
                 # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.n_samples:
                     return run
-                samples = LedgerSamples(str(url), version)
-                return dataclasses.replace(run, samples=samples if run.target is None else _Answered(samples, run))
+                return dataclasses.replace(run, samples=samples_of_run(run, str(url)))
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
@@ -91,7 +90,15 @@ def _records(ledger: Ledger, row: RunRow) -> tuple[Sequence[Record], tuple[Score
     return records, summary
 
 
-def _with_cost(run: Run, row: RunRow) -> Run:
+def samples_of_run(run: Run, url: str) -> Iterable[Sample]:
+    """The samples of a run in a ledger with the target's answers, read in each iteration. All of them must be there."""
+    from evalstone.ledger.store import LedgerSamples  # noqa: PLC0415 - a folder needs no ledger
+
+    samples = LedgerSamples(url, run.dataset_version)
+    return samples if run.target is None else _Answered(samples, run)
+
+
+def with_cost(run: Run, row: RunRow) -> Run:
     """The run with the cost in its row, which is ahead of its metadata if it was killed, or is in progress."""
     stored, total = run.paid, row.paid
     if stored is not None and (stored.total is None or (total is not None and total - stored.total < TINY)):
@@ -120,7 +127,6 @@ class _Answered(Iterable[Sample]):
         # The ledger and targets, which a run without a target doesn't need.
         from evalstone.ledger.base import existing  # noqa: PLC0415
         from evalstone.ledger.store import Ledger  # noqa: PLC0415
-        from evalstone.run.answer_rows import answer_key, read_answer  # noqa: PLC0415
         from evalstone.run.plan import cases  # noqa: PLC0415
 
         if (target := self._target) is None:
@@ -128,14 +134,51 @@ class _Answered(Iterable[Sample]):
             return
         with Ledger(existing(self._samples.url), read_only=True) as ledger:
             for some in chunks(cases(self._samples, target.trials), _ANSWERS_PER_READ):
-                keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
-                stored = ledger.answers_to(keys)
-                for sample, key in zip(some, keys, strict=True):
-                    outcome = read_answer(sample, stored[key]) if key in stored else None
-                    if outcome is not None:
-                        yield outcome.sample
+                for sample, answered in zip(some, _answered(ledger, target, some), strict=True):
+                    if answered is not None:
+                        yield answered
                     elif (sample.id, sample.trial) in self._scored:
                         yield sample
+
+
+def _answered(ledger: Ledger, target: StoredTarget, samples: Sequence[Sample]) -> Iterator[Sample | None]:
+    """The samples with the target's answers; None for one that has no answer."""
+    from evalstone.run.answer_rows import answer_key, read_answer  # noqa: PLC0415 - a run without a target needs none
+
+    keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in samples]
+    stored = ledger.answers_to(keys)
+    for sample, key in zip(samples, keys, strict=True):
+        outcome = read_answer(sample, stored[key]) if key in stored else None
+        yield None if outcome is None else outcome.sample
+
+
+class CaseSamples:
+    """The samples of a run in the ledger by their case: the number of the sample and trial."""
+
+    def __init__(self, dataset: str, target: StoredTarget | None) -> None:
+        self._dataset, self._target = dataset, target
+        self._block: tuple[int, list[Sample]] = 0, []
+        """The block that was read last, after the number of its first sample."""
+
+    def read(self, ledger: Ledger, cases: Sequence[int]) -> dict[int, Sample]:
+        """The samples of cases in ascending order, with the target's answers, as far as they are stored."""
+        from evalstone.run.plan import cases as cases_of  # noqa: PLC0415 - it imports targets
+
+        trials = 1 if self._target is None else self._target.trials
+        found: dict[int, Sample] = {}
+        for case in cases:
+            first, samples = self._block
+            number, trial = divmod(case, trials)
+            if not first <= number < first + len(samples):
+                first, samples = self._block = ledger.samples_around(self._dataset, number)
+            if number < first + len(samples):
+                sample = samples[number - first]
+                found[case] = sample if self._target is None else [*cases_of([sample], trials)][trial]
+        if self._target is not None:
+            for some in chunks(list(found), _ANSWERS_PER_READ):
+                answers = _answered(ledger, self._target, [found[case] for case in some])
+                found.update((case, each) for case, each in zip(some, answers, strict=True) if each is not None)
+        return found
 
 
 def find_row(ledger: Ledger, name: str, *, replays: bool = True) -> RunRow | None:

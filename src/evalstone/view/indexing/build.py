@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import zlib
 from array import array
@@ -18,10 +19,11 @@ from evalstone.datasets.stored import record_line, sample_line
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
 from evalstone.results.stored_records import StoredRecords
+from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.run import run_view
 from evalstone.results.views.sample_rows import cases_of
 from evalstone.results.views.samples import scored_answer
-from evalstone.types import Failed, Record, Sample, Score, case_key, metadata_at
+from evalstone.types import Failed, Outcome, Record, Sample, Score, case_key, metadata_at
 from evalstone.view.indexing.files import written
 from evalstone.view.indexing.groups import Groups
 from evalstone.view.indexing.index import question_of
@@ -37,6 +39,10 @@ MOST_VALUES = 200
 LONGEST_VALUE = 100
 DEEPEST = 3
 """How many objects an entry of the metadata may be in to filter by it."""
+COLUMNS = ("place", "key", "sample", "trial", "goodness", "cost", "tokens", "seconds", "latency")
+"""The first columns of the table of cases."""
+SPREADS = ("cost", "tokens", "seconds", "latency")
+"""The columns whose distribution is shown."""
 SPREAD_BINS = 24
 """The number of bars that show how the numbers of a column are distributed."""
 Progress = Callable[[int, int], None]
@@ -56,135 +62,185 @@ def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: P
         StorageError: The disk is full.
     """
     with written(file, "the index") as connection:
-        columns = "".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
-        for statement in TABLES.format(columns=columns).split(";"):
+        keeps, records = bool(run.keeps_reasoning), run.records
+        writer, total = Writer(connection, run.scorers, run.titles, run.columns.size, keeps_reasoning=keeps), 0
+        for total, (at, sample) in enumerate(cases_of(run), start=1):
+            found = [records[each] for each in at]
+            lines = [*map(records.text_at, at)] if isinstance(records, StoredRecords) else [*map(record_line, found)]
+            writer.add(total, sample, found, lines)
+            if total % 500 == 0:
+                writer.flush()
+                progress(total, run.columns.size)
+        writer.flush()
+        progress(total, run.columns.size)
+        for statement in (*indexes_of(len(run.scorers)), "INSERT INTO texts (texts) VALUES ('optimize')"):
             connection.execute(statement)
-        _Writer(connection, run).write(progress)
-        about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
-        connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+        writer.describe(stamp, head)
+        connection.execute("ANALYZE")
 
 
-class _Writer:
-    """Writes the cases of a run into the tables of an index."""
+class Writer:
+    """Writes the cases of a run into the tables of an index.
 
-    def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
-        self.connection, self.run = connection, run
-        self.numbers = {info.signature: number for number, info in enumerate(run.scorers)}
+    Args:
+        connection: A new file.
+        scorers: The scorers of the run.
+        titles: Their titles by signature.
+        cases: The highest place of a case.
+        keeps_reasoning: Whether the reasoning in front of outputs was scored.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        scorers: Sequence[ScorerInfo],
+        titles: Mapping[str, str],
+        cases: int,
+        *,
+        keeps_reasoning: bool,
+    ) -> None:
+        self.connection, self.scorers, self.titles, self.keeps_reasoning = connection, scorers, titles, keeps_reasoning
+        for statement in TABLES.format(
+            columns="".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(scorers)))
+        ).split(";"):
+            connection.execute(statement)
+        self.numbers = {info.signature: number for number, info in enumerate(scorers)}
         self.groups = Groups(connection)
-        self.loss_rule = LossRule.of(run.scorers)
+        self.loss_rule = LossRule.of(scorers)
         self.field_numbers: dict[str, int] = {}
         self.field_values: dict[str, Counter[str]] = {}
-        self.totals = Counter[str](imperfect=0, score=0, skipped=0, failed=0, retrieval=0, generation=0, unknown=0)
+        self.totals = Counter[str](
+            all=0, imperfect=0, score=0, skipped=0, failed=0, retrieval=0, generation=0, unknown=0
+        )
+        self.spreads = {name: array("d", [math.nan]) * cases for name in SPREADS}
+        """The numbers of each case in the columns whose distribution is shown, NaN without one."""
         self.cases: list[tuple[Any, ...]] = []
         self.excerpts: list[tuple[Any, ...]] = []
         self.texts: list[tuple[Any, ...]] = []
         self.fields: list[tuple[int, str, int]] = []
         self.pack: list[str] = []
-        self.pack_bytes = self.pack_first = 0
+        self.pack_bytes, self.pack_number = 0, 1
 
-    def write(self, progress: Progress) -> None:
-        """Write all cases, and what is said of all of them."""
-        total, keeps, records = self.run.columns.size, bool(self.run.keeps_reasoning), self.run.records
-        place = 0
-        for place, (at, sample) in enumerate(cases_of(self.run), start=1):
-            found = [records[each] for each in at]
-            lines = [*map(records.text_at, at)] if isinstance(records, StoredRecords) else [*map(record_line, found)]
-            self._add(place, sample, found, lines, keeps_reasoning=keeps)
-            if place % 500 == 0:
-                self._flush()
-                progress(place, total)
-        self._flush()
-        self._flush_pack()
-        progress(place, total)
-        execute = self.connection.execute
-        execute("CREATE UNIQUE INDEX cases_key ON cases (key)")
-        execute("CREATE INDEX cases_sample ON cases (sample) WHERE trial IS NOT NULL")
-        execute("CREATE INDEX cases_goodness ON cases (goodness, place)")
-        for number in self.numbers.values():
-            execute(f"CREATE INDEX cases_v{number} ON cases (v{number}, place)")
-        self.groups.finish()
+    def add(self, place: int, sample: Sample | None, records: Sequence[Record], lines: Sequence[str]) -> None:
+        """Add a case. lines: the `record_line` of each of its records."""
+        self._add(place, sample, records, lines)
+        for record in records:
+            self._group(place, record)
+        for name, value in () if sample is None else _fields(sample):
+            self._add_field(place, name, value)
+
+    def extend(
+        self,
+        place: int,
+        sample: Sample | None,
+        before: Sequence[Record],
+        records: Sequence[Record],
+        lines: Sequence[str],
+    ) -> None:
+        """Add records to a case that was flushed. before: its records so far; records, lines: as for `add`, of all."""
+        row, counts, texts = self._facts(place, sample, before)
+        self.totals.subtract(counts)
+        marks = ", ".join("?" * len(texts))
+        # Without its texts, the index of words takes a row out only if it is told what is in it.
+        self.connection.execute(
+            f"INSERT INTO texts (texts, rowid, id, input, answer, other, reason) VALUES ('delete', {marks})", texts
+        )
+        self.connection.execute("DELETE FROM cases WHERE place = ?", row[:1])
+        self.connection.execute("DELETE FROM excerpts WHERE place = ?", row[:1])
+        self._add(place, sample, records, lines)
+        for record in records:
+            if record not in before:
+                self._group(place, record)
+
+    def describe(self, stamp: str, head: Mapping[str, Any]) -> None:
+        """Write what is said of all cases so far."""
+        self.groups.write()
         facets = {
             name: values.most_common() for name, values in self.field_values.items() if len(values) <= MOST_VALUES
         }
         for name, number in self.field_numbers.items():
             if name not in facets:
-                execute("DELETE FROM fields WHERE name = ?", (number,))
+                self.connection.execute("DELETE FROM fields WHERE name = ?", (number,))
         about = {
-            "totals": {"all": place, **self.totals},
+            "totals": self.totals,
             "facets": [[self.field_numbers[name], name, values] for name, values in facets.items()],
-            "scorers": [info.to_stored() for info in self.run.scorers],
-            "titles": dict(self.run.titles),
-            "keeps_reasoning": keeps,
-            "spreads": {
-                name: spread for name in ("cost", "tokens", "seconds", "latency") if (spread := self._spread(name))
-            },
+            "scorers": [info.to_stored() for info in self.scorers],
+            "titles": dict(self.titles),
+            "keeps_reasoning": self.keeps_reasoning,
+            "spreads": {name: spread for name, values in self.spreads.items() if (spread := _spread(values))},
+            "head": head,
         }
-        rows = [(name, json.dumps(value)) for name, value in about.items()]
-        self.connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
-        execute("INSERT INTO texts (texts) VALUES ('optimize')")
-        execute("ANALYZE")
+        rows = {"format": FORMAT, "stamp": stamp, **{name: json.dumps(value) for name, value in about.items()}}
+        self.connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows.items())
 
-    def _add(
-        self, place: int, sample: Sample | None, records: Sequence[Record], lines: list[str], *, keeps_reasoning: bool
-    ) -> None:
+    def _add(self, place: int, sample: Sample | None, records: Sequence[Record], lines: Sequence[str]) -> None:
+        row, counts, texts = self._facts(place, sample, records)
+        self.cases.append(row)
+        self.texts.append(texts)
+        self.totals.update(counts)
+        for name, values in self.spreads.items():
+            value = row[COLUMNS.index(name)]
+            values[place - 1] = math.nan if value is None else value
+        shown: Sequence[str | None] = (None, None, None)
+        if sample is not None:
+            answer = scored_answer(sample, keeps_reasoning=self.keeps_reasoning).answer
+            shown = [*map(_excerpt, (question_of(sample), answer, sample.reference or ""))]
+        self.excerpts.append((place, self.pack_number, len(self.pack), *shown))
+        line = "null" if sample is None else sample_line(sample)
+        self.pack.append(f'{{"sample":{line},"records":[{",".join(lines)}]}}')
+        self.pack_bytes += len(self.pack[-1])
+        if self.pack_bytes >= PACK_BYTES:
+            self._flush_pack()
+
+    def _facts(
+        self, place: int, sample: Sample | None, records: Sequence[Record]
+    ) -> tuple[tuple[Any, ...], dict[str, int], tuple[Any, ...]]:
+        """The row of a case, what it counts as, and its texts."""
         first = records[0]
         cells: list[Any] = [None] * (2 * len(self.numbers))
         goodness: list[float] = []
         counts, cost, seconds, tokens = [0, 0, 0], 0.0, 0.0, 0
         for record in records:
             number, outcome = self.numbers[record.signature], record.outcome
-            kind = SCORED if isinstance(outcome, Score) else FAILED if isinstance(outcome, Failed) else SKIPPED
+            kind = _kind_of(outcome)
             counts[kind] += 1
             cells[2 * number : 2 * number + 2] = record.value, kind
-            self.groups.add(place, number, self.run.scorers[number], outcome)
             if isinstance(outcome, Score):
-                goodness.append(self.run.scorers[number].goodness(outcome.value))
+                goodness.append(self.scorers[number].goodness(outcome.value))
             seconds += record.seconds
             if record.calls:
                 paid = record.cost
                 cost = None if paid is None or cost is None else cost + paid
                 tokens += sum(call.usage.input + call.usage.output for call in record.calls)
         mean = sum(goodness) / len(goodness) if goodness else None
-        self.totals.update(
-            {
-                "imperfect": mean is None or mean < 1,
-                "score": counts[SCORED] > 0,
-                "skipped": counts[SKIPPED] > 0,
-                "failed": counts[FAILED] > 0,
-            }
-        )
         loss = self.loss_rule.loss_in(records) if self.loss_rule is not None else None
-        if loss is not None:
-            self.totals[loss] += 1
+        of_all = {
+            "all": 1,
+            "imperfect": int(mean is None or mean < 1),
+            "score": int(counts[SCORED] > 0),
+            "skipped": int(counts[SKIPPED] > 0),
+            "failed": int(counts[FAILED] > 0),
+            **({} if loss is None else {loss: 1}),
+        }
         key = case_key(first.sample_id, first.trial)
-        name = storable(first.sample_id)
         about = (mean, cost, tokens, seconds, _latency(sample), loss)
-        self.cases.append((place, storable(key), name, first.trial, *about, *counts, *cells))
+        row = (place, storable(key), storable(first.sample_id), first.trial, *about, *counts, *cells)
         other: list[str] = []
         for record in records:
             other += [
                 record.outcome.reason,
                 *_strings(record.outcome.evidence if isinstance(record.outcome, Score) else ()),
             ]
-        if sample is None:
-            self.texts.append((place, spaced(key), "", "", "", spaced("\n".join(other))))
-        else:
-            answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
-            asked = question_of(sample)
-            shown = (asked, answer, sample.reference or "")
-            self.excerpts.append((place, *map(_excerpt, shown)))
+        texts = (key, "", "", "", "\n".join(other))
+        if sample is not None:
             rest = [sample.reference or "", sample.instructions or "", *(sample.context or ())]
             rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
-            texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
-            self.texts.append((place, *map(spaced, texts)))
-            for name, value in _fields(sample):
-                self._add_field(place, name, value)
-        line = "null" if sample is None else sample_line(sample)
-        self.pack.append(f'{{"sample":{line},"records":[{",".join(lines)}]}}')
-        self.pack_first = self.pack_first or place
-        self.pack_bytes += len(self.pack[-1])
-        if self.pack_bytes >= PACK_BYTES:
-            self._flush_pack()
+            texts = (key, question_of(sample), sample.output or "", "\n".join(rest), "\n".join(other))
+        return row, of_all, (place, *map(spaced, texts))
+
+    def _group(self, place: int, record: Record) -> None:
+        number = self.numbers[record.signature]
+        self.groups.add(place, number, self.scorers[number], record.outcome)
 
     def _add_field(self, place: int, name: str, value: Any) -> None:
         if not isinstance(value, bool | int | float | str):
@@ -196,25 +252,14 @@ class _Writer:
                 values[text] += 1
                 self.fields.append((self.field_numbers.setdefault(name, len(self.field_numbers)), text, place))
 
-    def _spread(self, column: str) -> dict[str, Any] | None:
-        """How the numbers of a column are distributed; None if there are fewer than two different ones. The bins are
-        equal parts from 0 to the 99th percentile, and the last one has what is beyond."""
-        query = f"SELECT {column} FROM cases WHERE {column} IS NOT NULL ORDER BY {column}"
-        values = array("d", (value for (value,) in self.connection.execute(query)))
-        if not values or values[0] == values[-1]:
-            return None
-        at = [values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.95, 0.99)]
-        width = (at[2] or values[-1]) / SPREAD_BINS
-        counts = Counter(min(SPREAD_BINS - 1, int(value / width)) for value in values)
-        bins = [counts[bin] for bin in range(SPREAD_BINS)]
-        return {"n": len(values), "median": at[0], "p95": at[1], "highest": values[-1], "bins": bins, "width": width}
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was added since the last time."""
+        self._flush_pack()
         self.groups.flush()
         many = self.connection.executemany
         if self.cases:
             many(f"INSERT INTO cases VALUES ({', '.join('?' * len(self.cases[0]))})", self.cases)
-        many("INSERT INTO excerpts VALUES (?, ?, ?, ?)", self.excerpts)
+        many("INSERT INTO excerpts VALUES (?, ?, ?, ?, ?, ?)", self.excerpts)
         many("INSERT INTO texts (rowid, id, input, answer, other, reason) VALUES (?, ?, ?, ?, ?, ?)", self.texts)
         many("INSERT OR IGNORE INTO fields VALUES (?, ?, ?)", self.fields)
         for rows in (self.cases, self.excerpts, self.texts, self.fields):
@@ -223,8 +268,39 @@ class _Writer:
     def _flush_pack(self) -> None:
         if self.pack:
             body = zlib.compress("\n".join(self.pack).encode("utf-8", "surrogatepass"), 1)
-            self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
-        self.pack, self.pack_bytes, self.pack_first = [], 0, 0
+            self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_number, body))
+            self.pack, self.pack_bytes, self.pack_number = [], 0, self.pack_number + 1
+
+
+def indexes_of(scorers: int) -> Iterator[str]:
+    """The statements that make the indexes of the table of cases."""
+    yield "CREATE UNIQUE INDEX cases_key ON cases (key)"
+    yield "CREATE INDEX cases_sample ON cases (sample) WHERE trial IS NOT NULL"
+    yield "CREATE INDEX cases_goodness ON cases (goodness, place)"
+    yield from (f"CREATE INDEX cases_v{number} ON cases (v{number}, place)" for number in range(scorers))
+
+
+def _kind_of(outcome: Outcome) -> int:
+    return SCORED if isinstance(outcome, Score) else FAILED if isinstance(outcome, Failed) else SKIPPED
+
+
+def _spread(column: Sequence[float]) -> dict[str, Any] | None:
+    """How numbers are distributed; None if there are fewer than two different ones. The bins are equal parts from 0 to
+    the 99th percentile, and the last one has what is beyond."""
+    import numpy as np  # noqa: PLC0415 - only an index needs it
+
+    numbers = np.asarray(column, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    if not numbers.size or numbers.min() == numbers.max():
+        return None
+    at = [min(numbers.size - 1, int(share * numbers.size)) for share in (0.5, 0.95, 0.99)]
+    median, p95, p99 = np.partition(numbers, at)[at].tolist()
+    highest = float(numbers.max())
+    width = (p99 or highest) / SPREAD_BINS
+    bins = np.bincount(np.minimum(numbers / width, SPREAD_BINS - 1).astype(np.intp), minlength=SPREAD_BINS)
+    return {
+        "n": numbers.size, "median": median, "p95": p95, "highest": highest, "bins": bins.tolist(), "width": width,
+    }  # fmt: skip
 
 
 def _latency(sample: Sample | None) -> float | None:

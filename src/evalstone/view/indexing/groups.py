@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from evalstone._core.json import to_jsonable
@@ -41,17 +42,22 @@ class Groups:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._found: list[tuple[int, int]] = []
-        self._texts: dict[int, tuple[Any, ...]] = {}
+        self._texts: dict[int, list[Any]] = {}
+        self._members_of: set[int] = set()
+        """The groups whose samples are written."""
+        self._written = 0
+        """The number of rows of `found` that were looked at."""
         connection.execute("CREATE TEMP TABLE found (key INTEGER, place INTEGER)")
         connection.execute(
-            "CREATE TEMP TABLE wordings (key INTEGER PRIMARY KEY, scorer INTEGER, kind INTEGER, text TEXT, common TEXT)"
+            "CREATE TEMP TABLE wordings (key INTEGER PRIMARY KEY, scorer INTEGER, kind INTEGER, text TEXT, "
+            "common TEXT, number INTEGER, first INTEGER)"
         )
 
     def add(self, place: int, number: int, info: ScorerInfo, outcome: Outcome) -> None:
         """Add what is wrong with a result. place: of its case; number: of its scorer."""
         if not isinstance(outcome, Score):
             kind = FAILED if isinstance(outcome, Failed) else SKIPPED
-            self._add(place, number, kind, outcome.reason, with_gaps(outcome.reason))
+            self._add(place, number, kind, {outcome.reason: with_gaps(outcome.reason)})
             return
         if info.goodness(outcome.value) >= 1 - TOLERANCE:
             return
@@ -64,45 +70,64 @@ class Groups:
         said = [f"{label}: {text}" for label, text in sorted(findings)]
         if not said and outcome.reason and not _enumerates(outcome.reason, evidence):
             said = [outcome.reason]
-        for text in said:
-            self._add(place, number, SCORED, text, text, _BESIDES_WORDS.sub(" ", text).strip().casefold())
+        self._add(place, number, SCORED, {text: text for text in said}, words=True)
 
-    def _add(self, place: int, number: int, kind: int, text: str, common: str, words: str = "") -> None:
-        """words: what is alike in all members of the group, if that isn't `common`, the text they are shown with."""
-        text, common = choice(text), choice(common)
-        name = f"{number} {kind} {words or common}".encode("utf-8", "surrogatepass")
-        key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True)
-        self._found.append((key, place))
-        first = self._texts.setdefault(key, (key, number, kind, text, common))
-        if first[3] not in (text, common):
-            self._texts[key] = (*first[:3], first[4], first[4])
+    def _add(self, place: int, number: int, kind: int, texts: Mapping[str, str], *, words: bool = False) -> None:
+        """texts: each with the one that the members of its group are shown with. words: whether members have the same
+        words in common, and not this text."""
+        keys = set[int]()
+        for given, shown in texts.items():
+            text, common = choice(given), choice(shown)
+            alike = _BESIDES_WORDS.sub(" ", given).strip().casefold() if words else ""
+            name = f"{number} {kind} {alike or common}".encode("utf-8", "surrogatepass")
+            key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True)
+            row = self._texts.setdefault(key, [key, number, kind, text, common, 0, place])
+            if row[3] not in (text, common):
+                row[3] = row[4]
+            if key not in keys:
+                keys.add(key)
+                row[5] += 1
+                row[6] = min(row[6], place)
+                self._found.append((key, place))
 
     def flush(self) -> None:
         """Write what was added since the last time."""
         many = self._connection.executemany
         many("INSERT INTO temp.found VALUES (?, ?)", self._found)
         many(
-            "INSERT INTO temp.wordings VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET text = common "
-            "WHERE text != excluded.text",
+            "INSERT INTO temp.wordings VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+            "text = CASE WHEN text = excluded.text THEN text ELSE common END, number = number + excluded.number, "
+            "first = min(first, excluded.first)",
             self._texts.values(),
         )
         self._found.clear()
         self._texts.clear()
 
-    def finish(self) -> None:
-        """Write the groups: the largest, and of those of scores only the ones with several samples."""
+    def write(self) -> None:
+        """Write the groups so far: the largest, and of those of scores only the ones with several samples."""
         self.flush()
-        self._connection.execute(
-            "INSERT INTO groups SELECT NULL, key, scorer, kind, text, count(DISTINCT place) AS number FROM temp.found "
-            "JOIN temp.wordings USING (key) GROUP BY key HAVING number > 1 OR kind != ? "
-            "ORDER BY number DESC, min(place), scorer, key LIMIT ?",
+        execute = self._connection.execute
+        execute("DELETE FROM groups")
+        execute(
+            "INSERT INTO groups SELECT NULL, key, scorer, kind, text, number FROM temp.wordings "
+            "WHERE number > 1 OR kind != ? ORDER BY number DESC, first, scorer, key LIMIT ?",
             (SCORED, MOST_GROUPS),
         )
-        self._connection.execute(
-            "INSERT OR IGNORE INTO members SELECT key, place FROM temp.found WHERE key IN (SELECT key FROM groups)"
+        keys = {key for (key,) in execute("SELECT key FROM groups")}
+        for key in self._members_of - keys:
+            execute("DELETE FROM members WHERE key = ?", (key,))
+        new = keys - self._members_of
+        if self._written and new:
+            execute("CREATE INDEX IF NOT EXISTS temp.found_key ON found (key)")
+            for key in new:
+                execute("INSERT OR IGNORE INTO members SELECT key, place FROM temp.found WHERE key = ?", (key,))
+        execute(
+            "INSERT OR IGNORE INTO members SELECT key, place FROM temp.found WHERE rowid > ? "
+            "AND +key IN (SELECT key FROM groups)",
+            (self._written,),
         )
-        for table in ("found", "wordings"):
-            self._connection.execute(f"DROP TABLE temp.{table}")
+        self._members_of = keys
+        self._written = execute("SELECT ifnull(max(rowid), 0) FROM temp.found").fetchone()[0]
 
 
 def _enumerates(reason: str, evidence: Any) -> bool:

@@ -135,10 +135,13 @@ class Index:
         self.file = file
         self._found = ""
         """The search whose cases are in the table of hits."""
-        self._pack: tuple[int, list[bytes]] = 0, []
-        """The lines of the pack that was read last, and the place of the first."""
+        self._pack: tuple[int, Sequence[bytes]] = 0, []
+        """The pack that was read last, and its lines."""
         try:
-            self._connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+            )
+            self._connection.execute("BEGIN")  # all of a page is of one moment
             rows = self._connection.execute("SELECT name, value FROM about")
             self._about: dict[str, str] = dict(rows)
         except sqlite3.Error as error:
@@ -323,16 +326,15 @@ class Index:
         return json.loads(self._line(place) or b"")
 
     def _line(self, place: int, most: int = 0) -> bytes | None:
-        first, lines = self._pack
-        if not first <= place < first + len(lines):
-            query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
-            row: tuple[int, bytes] = self._connection.execute(query, (place,)).fetchone()
+        execute = self._connection.execute
+        pack, line = execute("SELECT pack, line FROM excerpts WHERE place = ?", (place,)).fetchone()
+        if self._pack[0] != pack:
             reader = zlib.decompressobj()
-            body = reader.decompress(row[1], most)
+            body = reader.decompress(execute("SELECT body FROM packs WHERE id = ?", (pack,)).fetchone()[0], most)
             if reader.unconsumed_tail:
                 return None
-            first, lines = self._pack = row[0], body.split(b"\n")
-        return lines[place - first]
+            self._pack = int(pack), body.split(b"\n")
+        return self._pack[1][int(line)]
 
     def every(self, query: SampleQuery) -> Iterator[Case]:
         """All cases that a query finds, in its order."""
@@ -357,7 +359,7 @@ class Index:
     def _with_texts(self, cases: list[Case]) -> list[Case]:
         places = [case.place for case in cases]
         marks = ", ".join("?" * len(places))
-        query = f"SELECT place, input, answer, reference FROM excerpts WHERE place IN ({marks})"
+        query = f"SELECT place, input, answer, reference FROM excerpts WHERE place IN ({marks}) AND input IS NOT NULL"
         texts = {place: texts for place, *texts in self._connection.execute(query, places)}
         return [
             replace(case, input=texts[case.place][0], answer=texts[case.place][1], reference=texts[case.place][2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -14,10 +15,16 @@ from pathlib import Path
 from evalstone._core.files import make_folder
 from evalstone.ledger.base import INDEXES, file_of, index_file
 from evalstone.view.indexing.build import build, head_of
+from evalstone.view.indexing.growing import Growing
 from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.indexing.jobs import Building, Jobs
 from evalstone.view.shelf import Card, Shelf
 
+PAUSE = 3.0
+"""How many times as long as it took to add what is new of a run in progress nothing is added after that."""
+MOST_GROWING = 2
+"""The number of runs in progress whose indexes are kept."""
+GROWING = ".growing"
 ABANDONED = 600.0
 """Seconds without a change after which an index that is being made is that of a process that has ended."""
 
@@ -29,6 +36,9 @@ class Indexes:
         self.shelf = shelf
         self.folder = self._folder()
         self.jobs = Jobs()
+        self._growing: dict[str, Growing] = {}
+        """The indexes of runs in progress, those that were asked for last at the end."""
+        weakref.finalize(self, _close, self._growing)
 
     def open(self, card: Card) -> Index | Building:
         """The index of a run, or, if it isn't there in time, how far it is.
@@ -36,10 +46,47 @@ class Indexes:
         Raises:
             EvalstoneError: The run can't be read, or the index can't be written.
         """
+        if card.state == "running" and not card.folder:
+            return self._of_running(card)
+        if (ended := self._growing.pop(card.id, None)) is not None:
+            ended.close()
         if (index := self._usable(card)) is not None:
             return index
         building = self.jobs.done(card.id, lambda building: self._build(card, building))
         return Index(self._file(card)) if building is None else building
+
+    def _of_running(self, card: Card) -> Index | Building:
+        """The index of a run in progress, as it is or as it was a moment ago."""
+        name, known, building = f"{card.id} growing", self._growing.get(card.id), None
+        if known is None or (known.stamp != card.stamp and not self.jobs.is_recent(name, PAUSE)):
+            building = self.jobs.done(name, lambda building: self._grow(card, building))
+            known = self._growing.get(card.id)
+        if known is not None and known.stamp:
+            with suppress(OutdatedIndex):
+                return Index(known.file)
+            del self._growing[card.id]
+        return building or Building()
+
+    def _grow(self, card: Card, building: Building) -> None:
+        """Add what is new to the index of a run in progress."""
+        growing = self._growing.pop(card.id, None)
+        try:
+            if growing is not None:
+                with suppress(OutdatedIndex):
+                    growing.update(card, building.progress)
+                    self._growing[card.id] = growing
+                    return
+                growing.close()
+            file = self._file(card)
+            growing = Growing(file.with_name(f"{file.name}.{secrets.token_hex(8)}{GROWING}"), self.shelf, card)
+            growing.update(card, building.progress)
+            self._growing[card.id] = growing
+        except BaseException:
+            if growing is not None:
+                growing.close()
+            raise
+        while len(self._growing) > MOST_GROWING:
+            self._growing.pop(next(iter(self._growing))).close()
 
     def made(self, card: Card, building: Building) -> Index:
         """The index of a run, in the thread of a job that needs it. Errors as for `open`."""
@@ -86,7 +133,7 @@ class Indexes:
         if file is not None and os.access(file.parent, os.W_OK):
             with suppress(OSError):
                 make_folder(folder := file.parent / INDEXES)
-                for draft in folder.glob("*.draft"):
+                for draft in (*folder.glob("*.draft"), *folder.glob(f"*{GROWING}*")):
                     if time.time() - draft.stat().st_mtime > ABANDONED:
                         draft.unlink()
                 return file.parent
@@ -94,6 +141,11 @@ class Indexes:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         make_folder(folder / INDEXES)
         return folder
+
+
+def _close(growing: dict[str, Growing]) -> None:
+    for each in growing.values():
+        each.close()
 
 
 def place_of(card: Card) -> str:

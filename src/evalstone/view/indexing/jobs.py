@@ -67,10 +67,13 @@ class Jobs:
         building.future.result()
         return None
 
-    def is_recent(self, name: str) -> bool:
-        """Whether something was made so recently that it isn't made again for what is new."""
+    def is_recent(self, name: str, times: float | None = None) -> bool:
+        """Whether something was made so recently that it isn't made again for what is new.
+
+        times: how many times as long as it took to make it; by default `REBUILD`.
+        """
         made, took = self._took.get(name, (0.0, 0.0))
-        return time.monotonic() - made < REBUILD * took
+        return time.monotonic() - made < (REBUILD if times is None else times) * took
 
     def _forget(self, name: str, building: Building) -> None:
         with self._lock:

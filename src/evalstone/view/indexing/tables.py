@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalstone._core.display import visible
 from evalstone._core.json import storable
 
-FORMAT = "view-index/3"
+FORMAT = "view-index/4"
 LONGEST_CHOICE = 500
 """The most characters of a reason to filter by. Those that begin alike are one."""
 SCORED, SKIPPED, FAILED = range(3)
@@ -16,13 +16,15 @@ TABLES = """
         place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
         tokens INTEGER, seconds REAL, latency REAL, loss TEXT, score INTEGER, skipped INTEGER, failed INTEGER{columns}
     );
-    CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
+    CREATE TABLE excerpts (
+        place INTEGER PRIMARY KEY, pack INTEGER NOT NULL, line INTEGER NOT NULL, input TEXT, answer TEXT, reference TEXT
+    );
     CREATE TABLE groups (
         id INTEGER PRIMARY KEY, key INTEGER NOT NULL, scorer INTEGER, kind INTEGER, text TEXT NOT NULL, number INTEGER
     );
     CREATE TABLE members (key INTEGER, place INTEGER, PRIMARY KEY (key, place)) WITHOUT ROWID;
     CREATE TABLE fields (name INTEGER, value TEXT, place INTEGER, PRIMARY KEY (name, value, place)) WITHOUT ROWID;
-    CREATE TABLE packs (first INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE packs (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
     CREATE VIRTUAL TABLE texts USING fts5(
         id, input, answer, other, reason, content='', tokenize="unicode61 remove_diacritics 2"
     );
