@@ -995,4 +995,25 @@ REQUIRED: tuple[Mutant, ...] = (
         '{"outcome": kind, "value": value or 0.0}',
         ("tests/view/test_compare.py",),
     ),
+    Mutant(
+        "a sample of a run in progress is counted again with each of its records",
+        f"{VIEW}/indexing/build.py",
+        "self.totals.subtract(counts)",
+        "pass",
+        ("tests/view/test_growing.py",),
+    ),
+    Mutant(
+        "a failure that was scored again stays a failure while the run goes on",
+        f"{VIEW}/indexing/growing.py",
+        " or failed != self._failed:",
+        ":",
+        ("tests/view/test_growing.py",),
+    ),
+    Mutant(
+        "live scores of earlier hours are counted twice",
+        f"{VIEW}/live_figures.py",
+        "with_more(self.tallies[self._settled.number :])\n        return covered",
+        "with_more(self.tallies)\n        return covered",
+        ("tests/view/test_live.py",),
+    ),
 )
