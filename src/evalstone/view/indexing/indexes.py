@@ -21,7 +21,8 @@ from evalstone.view.indexing.jobs import Building, Jobs
 from evalstone.view.shelf import Card, Shelf
 
 PAUSE = 3.0
-"""How many times as long as it took to add what is new of a run in progress nothing is added after that."""
+"""How many times as long as the processor time that it took to add what is new of a run in progress nothing is added
+after that."""
 MOST_GROWING = 2
 """The number of runs in progress whose indexes are kept."""
 GROWING = ".growing"
