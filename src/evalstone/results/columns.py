@@ -373,6 +373,15 @@ class Columns:
         """The number of cases, with those that have no entry yet."""
         return len(self._samples)
 
+    @property
+    def answered(self) -> int:
+        """The number of cases that have an entry."""
+        if _ABSENT not in self._kinds:
+            return self.size
+        step = len(self._scorers)
+        nothing = bytearray([_ABSENT]) * step
+        return sum(self._kinds[start : start + step] != nothing for start in range(0, len(self._kinds), step))
+
     def _name(self, case: int) -> tuple[str, int | None]:
         return self._samples[case], self._trials[case] or None if self._trials else None
 

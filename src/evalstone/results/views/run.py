@@ -88,13 +88,13 @@ def run_view(
         brief: Leave out samples, and the differences that a run of this size can detect.
         reasons: List why results are missing.
     """
-    ranking = Ranking.of(run)
-    lowest = ranking.worst(0 if brief else worst)
+    ranking = None if brief else Ranking.of(run)
+    lowest = {} if ranking is None else ranking.worst(worst)
     order = {name: place for place, name in enumerate(lowest)}
     examples = sorted(_samples(run, lowest), key=lambda view: order[view.id])
     return View(
         name=run.dataset_name,
-        lead=f"{_done(run, len(ranking.means))}{run.samples_and_judge}",
+        lead=f"{_done(run)}{run.samples_and_judge}",
         notice=run.judge_note,
         warnings=tuple(sentences_of(doubts_of(run), front_end)),
         sections=(_scores(run, calibrations or {}),),
@@ -106,7 +106,7 @@ def run_view(
             *([slices_section(slices)] if slices else []),
         ),
         samples=None
-        if brief
+        if ranking is None
         else SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: _samples(run, ranking.listed(MOST_SAMPLES))),
@@ -126,10 +126,11 @@ def _corrected(results: Sequence[PPIResult | RoganGladenResult], front_end: Fron
         yield from (corrected_section(result, front_end) for result in results)
 
 
-def _done(run: Run, answered: int) -> str:
+def _done(run: Run) -> str:
     """How much of a run that ended early was scored; "" for any other run."""
     if not run.stop_reason:
         return ""
+    answered = run.columns.answered
     if run.trials == 1:
         return f"{answered:,} of "
     return f"{answered:,} of {run.n_samples * run.trials:,} trials · "
