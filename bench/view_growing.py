@@ -78,10 +78,11 @@ def main() -> None:
                 written.append((at, number // 4))
                 try:
                     shown = json.loads(get(app, f"{run_address(run)}.json"))["matching"]
-                except SystemExit:  # the index is being made
-                    shown = 0
+                except SystemExit:  # the index is made from the beginning, or the run has ended
+                    time.sleep(options.every)
+                    continue
                 now = time.perf_counter()
-                known = next((time for time, count in written if count >= shown), at) if shown else began
+                known = next((time for time, count in written if count >= shown), at)
                 seen.append((at - began, now - at, now - known, cpu))
                 time.sleep(max(0.0, options.every - (now - at)))
     quarter = seen[3 * len(seen) // 4 :]

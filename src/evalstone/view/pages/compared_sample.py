@@ -17,7 +17,7 @@ from evalstone.view.addresses import CSV, JSON, compare_address, compared_addres
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.compare import MOST_RUNS, cards_in
 from evalstone.view.pages.compare_samples import (
@@ -36,7 +36,7 @@ from evalstone.view.pages.compare_samples import (
 from evalstone.view.pages.marks import ScoreCell
 from evalstone.view.pages.sample import KEYS
 from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, query_in, suffixed
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
