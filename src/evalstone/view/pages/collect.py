@@ -25,11 +25,12 @@ from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
 from evalstone.view.live_query import LiveQuery
 from evalstone.view.live_streams import Stream
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.live_list import PER_READ, every_score
 from evalstone.view.query import SampleQuery
 from evalstone.view.responses import BadAddress, NotThere, Q, page, redirect
 from evalstone.view.sample_form import Field, sent_text, text_field
+from evalstone.view.shelf import dataset_of
 from evalstone.view.versions import all_datasets, look_for_samples
 
 if TYPE_CHECKING:
