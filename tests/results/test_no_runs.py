@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, compare, drift, gate, read_run, write_run
+from evalstone import ConfigError, compare, drift, gate, load_labels, power, read_run, write_run
+from evalstone.results import corrected, select_for_labeling
 from tests.runs import run_of
 
 RUN = run_of(["0.5"] * 8)
@@ -21,6 +22,11 @@ CALLS: dict[str, tuple[str, Callable[[], object]]] = {
     "gate baseline": ("baseline", lambda: gate(RUN, max_regression={"given": 0.5}, baseline=FOLDER)),
     "drift before": ("before", lambda: drift(FOLDER, RUN)),
     "drift now": ("now", lambda: drift(RUN, FOLDER)),
+    "power": ("run", lambda: power(FOLDER)),
+    "power baseline": ("baseline", lambda: power(RUN, baseline=FOLDER)),
+    "load_labels": ("run", lambda: load_labels(FOLDER, "given", {})),
+    "corrected": ("run", lambda: corrected(FOLDER, "given", {})),
+    "select_for_labeling": ("run", lambda: select_for_labeling(FOLDER, "given", ())),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, compare, power
-from evalstone.results.power_analysis import detectable_note
+from evalstone.results.run_pilots import detectable_note
 from evalstone.results.views.power import power_view
 from evalstone.results.views.run import run_view
 from evalstone.types import note

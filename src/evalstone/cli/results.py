@@ -27,7 +27,8 @@ IN_LEDGER = "ledger"
 """In place of a label file: the labels in the ledger."""
 
 if TYPE_CHECKING:
-    from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
+    from evalstone.results.corrections import PPIResult, RoganGladenResult
+    from evalstone.results.human_labels import Labels
     from evalstone.results.summary import ScorerInfo
     from evalstone.scorers.base import Scorer
 

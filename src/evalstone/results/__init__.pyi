@@ -20,6 +20,10 @@ from evalstone.results.compare import BySetting as BySetting
 from evalstone.results.compare import Change as Change
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import ScorerComparison as ScorerComparison
+from evalstone.results.corrections import CorrectedDifference as CorrectedDifference
+from evalstone.results.corrections import CorrectedSlice as CorrectedSlice
+from evalstone.results.corrections import PPIResult as PPIResult
+from evalstone.results.corrections import RoganGladenResult as RoganGladenResult
 from evalstone.results.disagreements import Disagreement as Disagreement
 from evalstone.results.disagreements import DisagreementKind as DisagreementKind
 from evalstone.results.drift import DriftResult as DriftResult
@@ -32,12 +36,8 @@ from evalstone.results.estimate import ScorerEstimate as ScorerEstimate
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
 from evalstone.results.gate_criteria import GateCriteria as GateCriteria
-from evalstone.results.human_labels import CorrectedDifference as CorrectedDifference
-from evalstone.results.human_labels import CorrectedSlice as CorrectedSlice
 from evalstone.results.human_labels import Labels as Labels
 from evalstone.results.human_labels import LabelsSpec as LabelsSpec
-from evalstone.results.human_labels import PPIResult as PPIResult
-from evalstone.results.human_labels import RoganGladenResult as RoganGladenResult
 from evalstone.results.human_labels import corrected as corrected
 from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.human_labels import select_for_labeling as select_for_labeling

@@ -21,7 +21,8 @@ from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.report.frames import Framed, SampleRows
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
-from evalstone.results.human_labels import CorrectedDifference, Labels, LabelsSpec, labeled_pairs, labels_of
+from evalstone.results.corrections import CorrectedDifference
+from evalstone.results.human_labels import Labels, LabelsSpec, labeled_pairs, labels_of
 from evalstone.results.largest_change import LARGEST_CHANGE, MARGIN, BySetting, check_changes, reaches_by_scorer
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for

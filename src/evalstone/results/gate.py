@@ -23,9 +23,10 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
+from evalstone.results.corrections import judged_only
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria, Inconclusive
-from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
+from evalstone.results.human_labels import Labels, LabelsSpec, labeled_pairs, labels_of
 from evalstone.results.largest_change import BySetting, larger_change, larger_note
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs, PairedScores

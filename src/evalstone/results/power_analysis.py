@@ -1,14 +1,7 @@
-"""Power analysis: how many samples are needed to detect a difference, and what a run of a given size can detect.
-
-Two pilot runs over the same samples give the standard deviation of the differences. With one pilot run, the two runs
-are assumed to have independent scores, whose differences have √2 times the standard deviation of the scores. This
-overestimates the number of samples if good samples stay good and bad samples stay bad. For clustered samples, groups
-are counted, with the group sizes of the pilot.
-"""
+"""Power analysis: how many samples are needed to detect a difference, and what a run of a given size can detect."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,14 +14,14 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer, result_for
-from evalstone.results.scores import group_labels, refuse_weights, scores_of
+from evalstone.results.run import Run, check_runs
+from evalstone.results.run_pilots import paired_pilot, single_pilot
+from evalstone.results.scores import refuse_weights
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
-    from evalstone.results.run import Run
-    from evalstone.results.summary import ScorerInfo
-    from evalstone.stats.pilot import Pilot, SampleSizePlan
+    from evalstone.stats.pilot import SampleSizePlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +104,7 @@ def power(
     Raises:
         ConfigError: an argument is out of range, the runs aren't comparable, or the samples have unequal weights.
     """
+    check_runs(run=run, **({} if baseline is None else {"baseline": baseline}))
     check_number(Setting("difference"), difference)
     check_number(Setting("power"), power)
     if not (math.isfinite(difference) and difference > 0):
@@ -121,7 +115,7 @@ def power(
 
     if run.columns.has_weights:
         refuse_weights(((entry.key, entry.weight) for entry in run.columns.entries()), "a plan of sample sizes")
-    pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
+    pilots = single_pilot(run) if baseline is None else paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
         if difference > pilot.info.scale:
@@ -133,89 +127,3 @@ def power(
     return PowerAnalysis(
         run=run, baseline=baseline, difference=difference, power=power, confidence=confidence, scorers=tuple(scorers)
     )
-
-
-@dataclass(frozen=True)
-class _ScorerPilot(OfScorer):
-    """What a pilot says about the differences between two runs in one scorer."""
-
-    pilot: Pilot | None
-    """None if it has too few scores."""
-    varies: bool
-    """Whether its scores differ."""
-
-
-def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
-    """The pilot of each scorer; with `varying`, only of those whose scores differ."""
-    for info in run.scorers:
-        # A score that is undefined in both runs is left out of a comparison.
-        columns = _trial_means(run, info) if run.trials > 1 else _values(run, info)
-        known = {value for value in columns["values"] if value is not None}
-        if varying and len(known) < 2:
-            continue
-        from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
-
-        ends = columns["ends"] or ()
-        pass_fail = {*known, *itertools.chain(*ends)} <= {0.0, info.scale}
-        pilot = Pilot.of(**columns, scale=info.scale, paired=False, pass_fail=pass_fail)
-        yield _ScorerPilot(title=run.titles[info.signature], info=info, pilot=pilot, varies=len(known) > 1)
-
-
-def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
-    """A scorer's values and groups, as arguments of `Pilot.of`. A missing score may have any value."""
-    scores = scores_of(run, info.signature, "failed")
-    return {"values": scores.values, "groups": scores.labels, "ends": None}
-
-
-def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:
-    """The means over the trials of each sample, as arguments of `Pilot.of`: the number of samples is planned, with the
-    same number of trials each."""
-    scores = scores_of(run, info.signature, "worst").by_sample
-    clustered = scores.groups is not None
-    scores = scores.at([row for row in range(len(scores)) if row not in scores.undefined])
-    groups = scores.groups or [None] * len(scores)
-    return {
-        "values": scores.values,
-        "groups": group_labels(scores.names, groups) if clustered else None,
-        "ends": [scores.ends_of(row) for row in range(len(scores))],
-    }
-
-
-def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_ScorerPilot]:
-    from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
-
-    for pair in pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]:
-        pilot = pair.pilot(pair.info.scale)
-        varies = pilot is not None and pilot.deviation > 0
-        yield _ScorerPilot(title=pair.title, info=pair.info, pilot=pilot, varies=varies)
-
-
-def detectable_note(run: Run) -> str:
-    """Sentences on the differences that a run of this size can detect.
-
-    "" if scores are weighted; without scorers with too few scores.
-    """
-    if run.columns.has_weights and any(scores_of(run, each.signature).unequal_weights for each in run.scorers):
-        return ""
-    parts: list[str] = []
-    impossible: list[str] = []
-    for scores in _single_pilot(run, varying=True):
-        if scores.pilot is None:
-            continue
-        smallest = scores.pilot.detectable()
-        if smallest is None:
-            impossible.append(scores.title)
-        else:
-            parts.append(f"{smallest:.2g} in {scores.title}")
-    sentences: list[str] = []
-    if parts:
-        sentences.append(
-            f"Minimum detectable difference: a second run over the same samples would detect {', '.join(parts)} with "
-            "80% power, and usually less, since the scores of two runs are correlated."
-        )
-    if impossible:
-        sentences.append(
-            f"Minimum detectable difference in {', '.join(impossible)}: none that the scale allows. More samples are "
-            "needed."
-        )
-    return " ".join(sentences)

@@ -30,14 +30,14 @@ from evalstone.report.view import (
     table,
     words,
 )
-from evalstone.results.human_labels import judged_only
+from evalstone.results.corrections import judged_only
 from evalstone.results.run_notes import sample_notes
 from evalstone.results.views.samples import score_text, scored_answer, with_texts
 from evalstone.types import Record, Sample, Score
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Change, Comparison, ScorerComparison
-    from evalstone.results.human_labels import CorrectedDifference
+    from evalstone.results.corrections import CorrectedDifference
     from evalstone.results.of_scorer import OfScorer
     from evalstone.results.run import Run
     from evalstone.stats.comparison import ComparisonVerdict, PairedComparison

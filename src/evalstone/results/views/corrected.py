@@ -9,7 +9,7 @@ from evalstone._core.display import count, digits_for, limits, number, signed
 from evalstone._core.front_ends import FrontEnd
 from evalstone.report.notes import sentences_of
 from evalstone.report.view import Cell, Column, Section, Table, interval_cells, table, words
-from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
+from evalstone.results.corrections import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.results.views.comparison import more_labels
 from evalstone.stats.intervals import Interval
 from evalstone.types import of_scorer

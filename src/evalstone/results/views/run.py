@@ -40,8 +40,8 @@ from evalstone.report.view import (
 )
 from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.losses import loss_note
-from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run_notes import MALFORMED, NOTED, TIMEOUTS, doubts_of, scores_note
+from evalstone.results.run_pilots import detectable_note
 from evalstone.results.views.calibration import calibration_notes
 from evalstone.results.views.ranking import Ranking
 from evalstone.results.views.samples import goodness, sample_view, with_texts
@@ -51,7 +51,7 @@ from evalstone.results.views.trials import trials_section
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
-    from evalstone.results.human_labels import PPIResult, RoganGladenResult
+    from evalstone.results.corrections import PPIResult, RoganGladenResult
     from evalstone.results.run import Run
     from evalstone.results.slices import ScorerSlices
     from evalstone.results.summary import ScorerSummary
