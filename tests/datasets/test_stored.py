@@ -19,7 +19,8 @@ from evalstone import (
     load,
 )
 from evalstone.datasets.identity import version_of
-from evalstone.datasets.stored import StoredSamples, sample_of, write_samples
+from evalstone.datasets.read_samples import StoredSamples
+from evalstone.datasets.stored import sample_of, write_samples
 from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 WHOLE = Sample(

@@ -6,12 +6,11 @@ Each field is stored under its own name, so the file reads back as the same samp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from evalstone._core.file_format import SAMPLE_FORMAT
-from evalstone._core.files import file_values
 from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
@@ -157,24 +156,3 @@ def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Write samples, one per line, with `write_text`."""
     lines = samples.lines() if isinstance(samples, HasLines) else map(sample_line, samples)
     write_text(path, (f"{line}\n" for line in lines), redact=False)
-
-
-@dataclass(frozen=True)
-class StoredSamples(Iterable[Sample]):
-    """The samples of a `samples.jsonl`. Each iteration reads the file again, line by line.
-
-    Iterating raises DataError, with file and line, for an invalid sample, and ConfigError if the file can't be opened.
-    """
-
-    path: Path
-
-    def __iter__(self) -> Iterator[Sample]:
-        try:
-            for place, line in file_values(self.path):
-                try:
-                    sample = sample_of(line)
-                except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
-                    raise DataError(f"{place}: ", error) from None
-                yield sample
-        except OSError as error:
-            raise ConfigError(f"{self.path} cannot be read: {error.strerror}") from None

@@ -33,6 +33,7 @@ from typing import Any
 from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import redacted
 from evalstone.datasets.blocks import SampleBlock, block_rows
+from evalstone.datasets.read_samples import ReadSamples
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
@@ -619,16 +620,20 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class LedgerSamples(Iterable[Sample]):
-    """The samples of a dataset version in a ledger. Each iteration reads them again, a block at a time.
+class LedgerSamples(ReadSamples):
+    """The samples of a dataset version in a ledger, which are read a block at a time.
 
-    Iterating raises ConfigError if the ledger is gone, and LedgerError if it can't be read.
+    Reading raises ConfigError if the ledger is gone, and LedgerError if it can't be read.
     """
 
     url: str = field(repr=False)
     dataset: str
 
-    def __iter__(self) -> Iterator[Sample]:
+    def __len__(self) -> int:
+        with Ledger(existing(self.url), read_only=True) as ledger:
+            return ledger.samples(self.dataset)
+
+    def read(self) -> Iterator[Sample]:
         with Ledger(existing(self.url), read_only=True) as ledger:
             place, samples = ledger.samples_after(self.dataset)
             while samples:

@@ -18,7 +18,8 @@ from evalstone._core.phases import Phase, phase
 from evalstone._core.redaction import redacted
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
-from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
+from evalstone.datasets.read_samples import StoredSamples
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, remove_blocks, write_blocks

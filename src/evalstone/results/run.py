@@ -99,8 +99,8 @@ class Run(Framed, Shown):
     """The cause that ended the run (docs/endings.md)."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Problems during the run, such as rate limiting, with their counts."""
-    samples: Iterable[Sample] | None = field(default=None, compare=False)
-    """The samples, if available. They may be read from a file on each iteration."""
+    samples: Sequence[Sample] | None = field(default=None, compare=False)
+    """The samples, if available. Those of a large or saved run are read from a file when they are needed."""
     batches: tuple[str, ...] = ()
     """Provider batches the run is waiting for."""
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])

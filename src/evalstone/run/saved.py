@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from evalstone._core.files import is_folder
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import phase
+from evalstone.datasets.read_samples import ReadSamples
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
@@ -116,14 +117,14 @@ def with_cost(run: Run, row: RunRow) -> Run:
     return dataclasses.replace(run, paid=paid, target=target)
 
 
-class _Answered(Iterable[Sample]):
-    """The samples of a run with the target's answers, read from the ledger in each iteration."""
+class _Answered(ReadSamples):
+    """The samples of a run with the target's answers in the ledger."""
 
     def __init__(self, samples: LedgerSamples, run: Run) -> None:
         self._samples, self._target = samples, run.target
         self._scored = {(entry.sample_id, entry.trial) for entry in run.columns.entries()}
 
-    def __iter__(self) -> Iterator[Sample]:
+    def read(self) -> Iterator[Sample]:
         # The ledger and targets, which a run without a target doesn't need.
         from evalstone.ledger.base import existing  # noqa: PLC0415
         from evalstone.ledger.store import Ledger  # noqa: PLC0415
