@@ -528,7 +528,7 @@ class Length(Scorer):
     ("output", "told"),
     [
         ("nan", "a score must be finite, not nan"),
-        ("none", "length must return a Score or Skipped, not NoneType"),
+        ("none", "length must return a number, True or False, a Score or Skipped, not NoneType"),
         ("five", "length: the scale of the score is 5, the scorer's 1"),
         ("bug", "ZeroDivisionError: in the scorer"),
     ],

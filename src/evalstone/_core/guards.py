@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -36,6 +36,12 @@ def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
 def is_texts(value: object) -> TypeGuard[Sequence[str]]:
     """Whether a value is a sequence of texts."""
     return is_sequence(value) and all(isinstance(item, str) for item in value)
+
+
+def python_value(value: object) -> object:
+    """A number or truth value of numpy as Python's; any other value as it is."""
+    is_scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    return cast(Any, value).item() if is_scalar else value
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -16,7 +16,7 @@ from evalstone._core import sync
 from evalstone._core.code_identity import brief, class_hash, is_own_code
 from evalstone._core.declarations import NAME, TEXTS, Range, Rule, check_argument, check_settings
 from evalstone._core.display import joined
-from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.guards import is_mapping, is_sequence, python_value
 from evalstone._core.json import to_jsonable
 from evalstone._core.plugins import distributions_of
 from evalstone._core.prompts import Prompt
@@ -80,10 +80,11 @@ class Scorer(Value):
     """Scores one sample: asks a judge typed questions, and computes the score from the answers.
 
     A subclass has a `name` and one method `score`, written `def` or `async def`. Its parameters are its fields: it is a
-    frozen dataclass, without a decorator and without an `__init__`. The keyword
-    parameters of `score` are the sample fields that it requires; a default makes a field optional. If the first
-    parameter is `ask`, it is passed too. A sample is Skipped, before any judge call, if a required field is missing or
-    blank. A blank optional field is not passed.
+    frozen dataclass, without a decorator and without an `__init__`. The keyword parameters of `score` are the sample
+    fields that it requires; a default makes a field optional. If the first parameter is `ask`, it is passed too. It
+    returns a number in [0, scale], True (the scale) or False (0), a Score, or Skipped if the score is undefined. A
+    sample is Skipped, before any judge call, if a required field is missing or blank. A blank optional field is not
+    passed.
 
     Attributes:
         scale: The highest score; scores are in [0, scale].
@@ -136,8 +137,11 @@ class Scorer(Value):
         return super().__new__(cls)
 
     @abstractmethod
-    def score(self, *args: Any, **fields: Any) -> Score | Skipped | Awaitable[Score | Skipped]:
-        """Return the score of one sample, or Skipped with the reason if it is undefined."""
+    def score(self, *args: Any, **fields: Any) -> Scored | Awaitable[Scored]:
+        """Return the score of one sample, or Skipped with the reason if it is undefined.
+
+        A score is a number in [0, scale], True (the scale), False (0), or a Score, which also has a reason.
+        """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -295,9 +299,23 @@ class Scorer(Value):
             outcome = self.score(*arguments, **present)
             if inspect.isawaitable(outcome):
                 outcome = await outcome
-        if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
-        return outcome
+        return self._read_outcome(outcome)
+
+    def _read_outcome(self, result: object) -> Score | Skipped:
+        """What `score` returned as an outcome: a number is the score, True the scale, and False 0.
+
+        Raises:
+            OutcomeError: It is something else, or a number that is no score.
+        """
+        result = python_value(result)
+        if isinstance(result, Score | Skipped):
+            return result
+        if isinstance(result, bool):
+            return Score(result, str(result))
+        if isinstance(result, int | float):
+            return Score(result)
+        expected = "a number, True or False, a Score or Skipped"
+        raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
 
     def scaled(self, outcome: Score | Skipped) -> Score | Skipped:
         """Return an outcome of this scorer with its scale.
@@ -400,7 +418,7 @@ class Scorer(Value):
 
 
 Scored: TypeAlias = float | Scalar | Score | Skipped
-"""What a function that is a scorer returns: a number, True or False, a Score, or Skipped."""
+"""What a scorer returns: a number in [0, scale], True (the scale), False (0), a Score, or Skipped."""
 ScorerFunction: TypeAlias = Callable[..., Scored | Awaitable[Scored]]
 """A function of sample fields, `def` or `async def`."""
 ScorerSpec: TypeAlias = str | Mapping[str, Any] | Scorer | type[Scorer] | ScorerFunction | AsScorer

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.file_format import RECORD_FORMAT
-from evalstone._core.guards import is_object
+from evalstone._core.guards import is_object, python_value
 from evalstone._core.json import to_jsonable
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.truth import NoTruthValue
@@ -39,6 +39,8 @@ def _as_float(name: str, value: object) -> float:
 class Score(NoTruthValue):
     """A score. Whether higher or lower is better depends on the scorer.
 
+        Score(0.5, "one of two claims")          Score(True) is the scale, Score(False) is 0
+
     Raises:
         OutcomeError: The value is not a finite number, it or the scale is out of range, or the reason is not text.
     """
@@ -46,7 +48,7 @@ class Score(NoTruthValue):
     _tested_by = ".value, against a threshold"
 
     value: float
-    """Between 0 and `scale`."""
+    """Between 0 and `scale`. True is the scale, and False is 0."""
     reason: str = ""
     """A readable explanation, as a sentence."""
     _: KW_ONLY
@@ -58,23 +60,40 @@ class Score(NoTruthValue):
     pydantic models become objects, tuples lists, sets sorted lists, and anything else its text."""
 
     def __post_init__(self) -> None:
-        value = _as_float("a score", self.value)
-        object.__setattr__(self, "value", value)
+        value = self.value
+        if type(value) is not float:
+            truth = python_value(value)
+            if isinstance(truth, bool):
+                self._set_truth(truth)
+                return
+            value = _as_float("a score", truth)
+            object.__setattr__(self, "value", value)
         if not -math.inf < value < math.inf:
             raise OutcomeError(invalid("a score", "finite", value))
-        _check_reason(self.reason)
+        self._check_rest()
         if self.scale is None:
             if not 0 <= value <= MOST_SCALE:
                 limit = "0 or more" if value < 0 else f"{MOST_SCALE:g} at most"
                 raise OutcomeError(invalid("a score", limit, value))
+            return
+        if not 0 <= value <= self.scale:
+            raise OutcomeError(invalid("a score", f"in [0, {self.scale:g}]", value))
+
+    def _set_truth(self, value: bool) -> None:
+        """Set the value to the scale or 0. Without a scale, it stays a bool until the scorer's scale is known."""
+        self._check_rest()
+        object.__setattr__(self, "value", value if self.scale is None else self.scale * value)
+
+    def _check_rest(self) -> None:
+        """Check the reason and the scale. Raises OutcomeError."""
+        _check_reason(self.reason)
+        if self.scale is None:
             return
         scale = _as_float("a score's scale", self.scale)
         object.__setattr__(self, "scale", scale)
         if not 0 < scale <= MOST_SCALE:
             limit = f"{MOST_SCALE:g} at most" if 0 < scale < math.inf else "a positive number"
             raise OutcomeError(invalid("a score's scale", limit, scale))
-        if not 0 <= value <= scale:
-            raise OutcomeError(invalid("a score", f"in [0, {scale:g}]", value))
 
     @property
     def fraction(self) -> float:

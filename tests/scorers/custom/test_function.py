@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone import evaluate, score, scorer
-from evalstone.errors import ConfigError
+from evalstone import Pipeline, Scorer, evaluate, score, scorer
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.questions import ListStatements
 from evalstone.scorers import FunctionScorer, parse_scorer
-from evalstone.types import SAMPLE_FIELDS, Failed, Message, Score, Skipped
+from evalstone.types import SAMPLE_FIELDS, Failed, Message, Record, Score, Skipped
 from tests.refusals import refused
 from tests.serving import serving
 
@@ -100,15 +100,47 @@ def returning(result: Any, **parameters: Any) -> FunctionScorer[[str], Any]:
     return scorer(**parameters)(given)
 
 
+class Given(Scorer):
+    """What its result says."""
+
+    name = "given"
+
+    result: Any
+
+    def score(self, *, output: str) -> Any:
+        return self.result
+
+
+DOORS: dict[str, Callable[[Any], Scorer]] = {
+    "function": lambda result: returning(result, scale=4),
+    "function with a Score": lambda result: returning(Score(result), scale=4),
+    "class": lambda result: Given(result=result, scale=4),
+    "class with a Score": lambda result: Given(result=Score(result), scale=4),
+    "class with a Score on the scale": lambda result: Given(result=Score(result, scale=4), scale=4),
+    "pipeline": lambda result: Pipeline(name="given", scale=4, score=lambda _: result),
+    "pipeline with a Score": lambda result: Pipeline(name="given", scale=4, score=lambda _: Score(result)),
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 @pytest.mark.parametrize(
     ("result", "expected"),
     [(True, 4), (False, 0), (3, 3), (0.5, 0.5), (np.float32(0.5), 0.5), (np.bool_(True), 4), (np.int64(2), 2)],
 )
-def test_a_number_is_the_score_and_a_truth_value_all_or_nothing(result: Any, expected: float):
-    outcome = score(returning(result, scale=4), output="x").outcome
+def test_a_number_is_the_score_and_a_truth_value_all_or_nothing(
+    door: Callable[[Any], Scorer], result: Any, expected: float
+):
+    outcome = score(door(result), output="x").outcome
     assert isinstance(outcome, Score)
     assert (outcome.value, outcome.scale) == (expected, 4)
-    assert type(outcome.value) in (int, float)
+    assert type(outcome.value) is float
+
+
+def test_a_truth_value_outside_a_scorer_is_on_a_scale_of_one():
+    record = Record(sample_id="a", scorer="given", signature="given@1", outcome=Score(True))
+    assert (Score(True).fraction, record.value, type(record.value)) == (1, 1, float)
+    with pytest.raises(OutcomeError, match="a score's scale must be a positive number"):
+        Score(True, scale=-1)
 
 
 @pytest.mark.parametrize(

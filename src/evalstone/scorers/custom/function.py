@@ -8,16 +8,16 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY
 from operator import attrgetter
-from typing import Annotated, Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar, overload
 
 from evalstone._core import sync
 from evalstone._core.declarations import TEXTS
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import JudgeSpec
 from evalstone.questions.base import Ask, Question
 from evalstone.scorers.base import QUESTIONS, Scored
 from evalstone.scorers.custom import CustomScorer
-from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
+from evalstone.types import SAMPLE_FIELDS, Sample
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Scored | Awaitable[Scored], covariant=True)
@@ -94,20 +94,10 @@ class FunctionScorer(CustomScorer, Generic[P, R], kw_only=False):
     def description(self) -> str:
         return (inspect.getdoc(self.function) or "").partition("\n")[0] or self.name
 
-    async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
+    async def score(self, ask: Ask, **fields: Any) -> Scored:
         if "ask" in inspect.signature(self.function).parameters:
             fields["ask"] = ask
-        result: object = await sync.call(self.function, **fields)
-        if type(result).__module__ == "numpy" and getattr(result, "ndim", None) == 0:
-            result = cast(Any, result).item()
-        if isinstance(result, Score | Skipped):
-            return result
-        if isinstance(result, bool):
-            return Score(self.scale if result else 0.0, str(result))
-        if not isinstance(result, int | float):
-            expected = "a number, True or False, a Score or Skipped"
-            raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
-        return Score(result)
+        return await sync.call(self.function, **fields)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function returns."""

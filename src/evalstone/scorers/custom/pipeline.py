@@ -250,12 +250,10 @@ class Pipeline(CustomScorer, init=False):
         """
         if isinstance(answer, Grade):
             return answer.score
-        if isinstance(answer, bool):
-            return self.scale if answer else 0.0
         if isinstance(answer, Score) and answer.scale not in (None, self.scale):
             scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
             raise OutcomeError(f"{self.name}: {scales}")
-        return Score(answer.value if isinstance(answer, Score) else answer).value
+        return Score(answer.value if isinstance(answer, Score) else answer, scale=self.scale).value
 
 
 def _type_name(value: object) -> str:
