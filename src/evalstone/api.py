@@ -10,9 +10,10 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack
 
 from evalstone._core import sync
+from evalstone._core.declarations import Rule, check_argument, check_flags
 from evalstone._core.display import joined
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
@@ -45,6 +46,8 @@ TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
 """A list of messages, a function or its address, a judge or its name, a table of settings, or a User."""
 
+_TAGS = Rule("one text or several", lambda value: isinstance(value, Iterable))
+
 
 def plan_for(
     samples: Samples,
@@ -73,7 +76,7 @@ def plan_for(
     return Plan(
         dataset,
         parsed,
-        _judge_for(parsed, judge),
+        judge_for(parsed, judge),
         target=answering,
         trials=trials,
         user=talking,
@@ -81,7 +84,7 @@ def plan_for(
     )
 
 
-def _judge_for(scorers: Sequence[Scorer], judge: JudgeSpec | None) -> Judge:
+def judge_for(scorers: Sequence[Scorer], judge: JudgeSpec | None) -> Judge:
     """The run's judge. Raises ConfigError if it is None and a scorer needs one."""
     if judge is not None:
         return parse_judge(judge)
@@ -155,6 +158,10 @@ async def aevaluate(
         RunAborted: When the judge or the target refuses the key or no longer answers. Its `run` has the results so far.
         LedgerError: When the ledger cannot be written.
     """
+    check_flags(cache=cache)
+    check_argument("progress", progress, bool | None)
+    check_argument("stop", stop, StopSignal | None)
+    check_argument("tags", tags, Annotated[Any, _TAGS])
     if progress is None:  # a terminal or a notebook
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     with contextlib.ExitStack() as stack:
@@ -217,6 +224,7 @@ async def adry_run(
     Raises:
         ConfigError: The evaluation can't run.
     """
+    check_flags(cache=cache)
     from evalstone.run.dry_run import estimate  # noqa: PLC0415 - the lexical judge
 
     plan = plan_for(

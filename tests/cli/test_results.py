@@ -300,7 +300,8 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["gate", "a", "--min", "given"], "SCORER=NUMBER"),
         (["gate", "a", "--min", "given=high"], "takes a number, not 'high'"),
         (["gate", "a", "--min", "given=nan"], "finite"),
-        (["gate", "a", "--pass-rate", "given=0.5"], "SCORER@SCORE=SHARE"),
+        (["gate", "a", "--pass-rate", "given=0.5"], "such as faithfulness@0.8=0.9, not 'given=0.5'"),
+        (["gate", "a", "--pass-rate", "given@0.5"], "--pass-rate takes SCORER@SCORE=SHARE"),
         (["gate", "a", "--min", "given=-1"], "--min of given must be in [0, 1], not -1"),
         (
             ["gate", "a", "--max-regression", "given=2", "--baseline", "b"],

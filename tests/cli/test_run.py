@@ -787,6 +787,14 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
         ("budget = nan", "budget must be a finite number, 0 or more, not nan"),
         ("budget = true", "budget must be a number, not True"),
         ("sequential = 1", "sequential must be true or false, not 1"),
+        (
+            "pass_rate = { contains = 0.9 }",
+            "pass_rate.contains must be a score and a share, such as [0.8, 0.9], not 0.9",
+        ),
+        (
+            'pass_rate = { contains = ["a", 1] }',
+            "pass_rate.contains must be a score and a share, such as [0.8, 0.9], not ['a', 1]",
+        ),
         ("judge = 5", "judge must be text or a table, not 5"),
         ('judge = ["lexical"]', "judge must be text or a table, not ['lexical']"),
         ("user = [5]", "user must be text or a table, not [5]"),

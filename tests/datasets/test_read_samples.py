@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,11 +68,15 @@ def test_indexed_samples_stay_out_of_memory(tmp_path: Path) -> None:
     assert most < 6_000_000  # all of them take 11 MB
 
 
-@pytest.mark.parametrize("target", [None, lambda input: f"[{input}]"])
-def test_samples_of_a_saved_run_are_a_sequence(tmp_path: Path, target: object) -> None:
+def bracketed(input: str) -> str:
+    return f"[{input}]"
+
+
+@pytest.mark.parametrize("target", [None, bracketed])
+def test_samples_of_a_saved_run_are_a_sequence(tmp_path: Path, target: Callable[[str], str] | None) -> None:
     ledger = tmp_path / "ledger.db"
     trials = 1 if target is None else 2
-    run = evaluate(SAMPLES, "json_valid", judge=None, target=target, trials=trials, ledger=ledger)  # pyright: ignore[reportArgumentType]
+    run = evaluate(SAMPLES, "json_valid", judge=None, target=target, trials=trials, ledger=ledger)
     for back in (read_run(write_run(run, tmp_path / "results")), read_run(run.id, ledger=ledger)):
         assert run.samples is not None
         assert back.samples is not None

@@ -469,7 +469,7 @@ class Mute(Scorer):
 
 
 def test_a_scorer_without_a_score_method_cannot_be_made():
-    with pytest.raises(TypeError, match="abstract"):
+    with pytest.raises(ConfigError, match="lacks score, which every Scorer defines"):
         Mute()  # pyright: ignore[reportAbstractUsage]
 
 

@@ -56,6 +56,8 @@ Spec = str | Mapping[str, Any] | Scorer | type[Scorer] | FactCheckingEvaluator
             RelevancyEvaluator(prompt=OWN, when_empty="fail").as_scorer(),
         ),
         ("contains(expected=Oslo)", checks.contains("Oslo")),
+        ("contains(expected=Oslo, ignore_case=false)", checks.contains("Oslo", ignore_case=False)),
+        ("contains(expected='true')", checks.contains("true")),
         ("tool_order(tools=[search, 'read it'])", checks.tool_order(["search", "read it"])),
         ("contains(expected='Oslo', ignore_case=False)", checks.contains("Oslo", ignore_case=False)),
         (Faithfulness, Faithfulness()),
@@ -135,7 +137,7 @@ def test_every_scorer_can_be_named(name: str):
         ({"name": "faithfulness", "Scale": 1}, "did you mean scale"),
         ({"name": "faithfulness(scale=10)"}, "unknown scorer"),
         (LLMClassifier, "LLMClassifier needs question"),
-        (ContextScorer, "ContextScorer can't be made"),
+        (ContextScorer, "ContextScorer lacks score, which every Scorer defines"),
         ("evalstone.scorers:LLMClassifier", "evalstone.scorers:LLMClassifier needs question"),
     ],
 )

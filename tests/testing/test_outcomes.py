@@ -328,6 +328,21 @@ def test_it(evalstone, options):
     result.stdout.fnmatch_lines(["*the samples differ: *To compare them anyway, use allow_mismatch=True"])
 
 
+def test_a_baseline_that_is_not_there_is_an_error_before_the_system_is_called(project: pytest.Pytester) -> None:
+    code = """
+@pytest.mark.evalstone(
+    dataset=[{"input": "a", "reference": "a"}], max_regression={"exact_match": 0.1}, baseline="nothing"
+)
+def test_it(input):
+    print("called with", input)
+    return input
+"""
+    result = run(project, code)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(['there is no results folder "nothing"*'])
+    result.stdout.no_fnmatch_line("*called with*")
+
+
 def test_a_mark_on_a_parameter_is_refused(project: pytest.Pytester) -> None:
     result = run(
         project,

@@ -119,6 +119,12 @@ def check_argument(name: str, value: Any, declared: Any, label: str = "") -> Any
     return value if rule.read is None else rule.read(value)
 
 
+def check_flags(**flags: object) -> None:
+    """Check arguments that turn something on or off, by name. Raises ConfigError for anything but True and False."""
+    for name, value in flags.items():
+        check_argument(name, value, bool)
+
+
 def allowed_values(kind: Any) -> dict[str, str]:
     """The fields of a dataclass that can be passed, each with what it may be, or "" if that is anything."""
     return {declared.name: declared.rule.words for declared in _declared(kind)}

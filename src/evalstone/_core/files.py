@@ -301,6 +301,14 @@ def is_folder(path: str | Path) -> bool:
         return False
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether this is a file; False for invalid paths, such as one that is too long."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
 def make_folder(path: Path) -> None:
     """Create a folder and its missing parents, accessible to their owner only. Existing folders keep their mode.
 

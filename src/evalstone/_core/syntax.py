@@ -107,7 +107,7 @@ def _value(parameter: str, text: str, nested: str) -> Any:
 
 
 class _BareWords(ast.NodeTransformer):
-    """Reads a bare word as a string: `contains(expected=Oslo)`."""
+    """Reads a bare word as a string, `contains(expected=Oslo)`, and `true` and `false` as in a configuration file."""
 
     def visit_Name(self, node: ast.Name) -> ast.Constant:
-        return ast.Constant(node.id)
+        return ast.Constant({"true": True, "false": False}.get(node.id, node.id))

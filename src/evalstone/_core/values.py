@@ -7,13 +7,15 @@ subclass can't have one.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABCMeta
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Any, Protocol, dataclass_transform
 
-from evalstone._core.display import joined
-from evalstone.errors import ConfigError
+from evalstone._core.display import count, joined
+from evalstone.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     _Meta = ABCMeta
@@ -36,6 +38,16 @@ class ValueMeta(_Meta):
         if fixed := sorted(options.keys() & _FIXED):
             raise ConfigError(f"{name}: values have no option {fixed[0]}, only {joined(_OPTIONS)}")
         return super().__new__(mcls, name, bases, namespace, **options)
+
+    if not TYPE_CHECKING:  # a type checker reads the parameters of `__init__`
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                if (problem := _problem(cls, args, kwargs)) is None:
+                    raise
+            raise problem
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if name == "__dataclass_params__" and name in vars(cls):
@@ -87,6 +99,47 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
         and "__init__" not in vars(cls)
     ):
         raise ConfigError(f"{name} has init=False and no __init__, which would set {joined(sorted(unset))}")
+
+
+def _problem(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ConfigError | None:
+    """What is wrong with the arguments of a value, or with its class; None if they aren't what is wrong."""
+    name = cls.__name__
+    if lacking := sorted(cls.__abstractmethods__):
+        base = next(base for base in reversed(cls.__mro__) if lacking[0] in getattr(base, "__abstractmethods__", ()))
+        return ConfigError(f"{name} lacks {joined(lacking)}, which every {base.__name__} defines")
+    parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
+    known = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+    if len(known) == len(parameters) and (strange := [each for each in kwargs if each not in known]):
+        return ConfigError(f"{name}: ", unknown("parameter", strange[0], known))
+    places = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    if len(args) > len(places) and not any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        own = [each for each in get_annotations(cls) if each in known and each not in places]
+        first = next(iter([*own, *(each for each in known if each not in places)]), "")
+        named = f"{name}({', '.join([*places, *[f'{first}=…'] * bool(first)])})"
+        passed = count(len(args), "value")
+        return ConfigError(f"{name} takes its parameters by name: write {named}, not {passed} without a name")
+    passed = {*places[: len(args)], *kwargs}
+    required = [each.name for each in parameters if each.default is each.empty and each.name in known]
+    if missing := [each for each in required if each not in passed]:
+        return ConfigError(f"{name} needs {joined(missing)}")
+    return None
+
+
+def require_callable(cls: type[Any], method: str, signature: str, arguments: int, *names: str) -> None:
+    """Check that a method which a class defines can be called with so many arguments, and those with these names.
+
+    signature: how it is written, for the error.
+
+    Raises:
+        ConfigError: It can't.
+    """
+    defined = vars(cls).get(method)
+    if not inspect.isfunction(defined):
+        return
+    try:
+        inspect.signature(defined).bind(*range(arguments + 1), **dict.fromkeys(names))
+    except TypeError as error:
+        raise ConfigError(f"{cls.__name__}.{method} can't be called: {error}; write {signature}") from None
 
 
 def _check_no_init(cls: type[Any]) -> None:

@@ -408,6 +408,10 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str | Pro
             name, value = f"{key}.{inner}", problem["input"]
         values[name] = value
         words: str = problem.get("ctx", {}).get("expected", problem["msg"])
+        if key == "pass_rate" and inner is not None:  # the same for what is no list, and for what is in it
+            expected[name] = {"a score and a share, such as [0.8, 0.9]": None}
+            values[name] = value if not isinstance(settings[key], dict) else settings[key][inner]
+            continue
         expected.setdefault(name, {})[TYPES.get(problem["type"], words)] = None
     problems = (
         f"{name} must be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()

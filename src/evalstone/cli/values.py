@@ -61,17 +61,20 @@ def field_columns(texts: Iterable[str], option: str) -> dict[str, str | list[str
     return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
 
 
-def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
+_NUMBER, _RATE = "SCORER=NUMBER, such as faithfulness=0.9", "SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9"
+
+
+def scorer_numbers(texts: Iterable[str], option: str, form: str = _NUMBER) -> dict[str, float]:
     """`["faithfulness=0.9", "contains(expected=z)=1"]` as a mapping from scorer to number.
 
     The number follows the last equals sign, since a scorer's parameters may contain others. Raises ConfigError for
-    malformed text, a value that isn't a finite number, and a scorer named twice.
+    malformed text, a value that isn't a finite number, and a scorer named twice. form: how it is written, for errors.
     """
     values: dict[str, float] = {}
     for text in texts:
         scorer, equals, number = (part.strip() for part in text.rpartition("="))
         if not (scorer and equals and number) or number.endswith(")"):
-            raise ConfigError(f"{option} takes SCORER=NUMBER, such as faithfulness=0.9, not {text!r}")
+            raise ConfigError(f"{option} takes {form}, not {text!r}")
         value = finite(number, f"{option} {scorer}")
         if scorer in values:
             raise ConfigError(
@@ -98,10 +101,10 @@ def numbers_or_one(texts: Sequence[str], option: str) -> dict[str, float] | floa
 def pass_rates(texts: Iterable[str], option: str) -> dict[str, tuple[float, float]]:
     """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises like scorer_numbers."""
     rates: dict[str, tuple[float, float]] = {}
-    for text, share in scorer_numbers(texts, option).items():
+    for text, share in scorer_numbers(texts, option, _RATE).items():
         scorer, _, score = text.rpartition("@")
         if not scorer:
-            raise ConfigError(f"{option} takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+            raise ConfigError(f"{option} takes {_RATE}, not '{text}={share:g}'")
         if not 0 <= share <= 1:
             raise ConfigError(f"{option} {scorer} takes a share from 0 to 1, not {share:g}")
         if scorer in rates:

@@ -12,13 +12,13 @@ from urllib.parse import quote, unquote
 from evalstone._core import sync
 from evalstone._core.declarations import Range
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.api import DEFAULT_LEDGER
+from evalstone.api import DEFAULT_LEDGER, judge_for
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold, texts_of
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
-from evalstone.judges import Judge, parse_judge
+from evalstone.judges import Judge
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
 from evalstone.results.estimate import Estimate
@@ -58,7 +58,7 @@ async def aaudit(
     data: Samples,
     scorers: ScorerSpec | Iterable[ScorerSpec] = "faithfulness",
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     perturbations: str | Iterable[str] = (),
     paraphrase: str | Iterable[str] = (),
     threshold: float | None = None,
@@ -170,7 +170,7 @@ async def estimate_audit(
     data: Samples,
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     ledger: str | Path | None = DEFAULT_LEDGER,
     options: AuditOptions,
 ) -> tuple[Estimate, ...]:
@@ -203,7 +203,8 @@ class _Work:
 
 def _prepare(data: Any, scorers: Any, judge: Any, options: AuditOptions) -> _Work:
     """Read and check the arguments, draw the samples and create their versions."""
-    parsed, chosen = parse_judge(judge), parse_scorers(scorers)
+    chosen = parse_scorers(scorers)
+    parsed = judge_for(chosen, judge)
     own = map(from_column, dict.fromkeys(options.paraphrase))
     perturbations = (*select_perturbations(options.perturbations), *own)
     dataset = data if isinstance(data, Dataset) else load(data, map=options.map)

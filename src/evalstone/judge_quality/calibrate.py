@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from evalstone._core import sync
-from evalstone._core.declarations import ANYTHING, Range, check_settings
+from evalstone._core.declarations import ANYTHING, Range, check_flags, check_settings
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import Concurrency
-from evalstone.api import DEFAULT_LEDGER
+from evalstone.api import DEFAULT_LEDGER, judge_for
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judges.base import Judge, JudgeSpec
-from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
@@ -65,7 +64,7 @@ class JudgeOptions:
 
     def plan(self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any) -> Plan:
         """The plan of a run of these scorers on these samples."""
-        return Plan(dataset, tuple(scorers), parse_judge(judge), kind, keep_reasoning=self.keep_reasoning)
+        return Plan(dataset, tuple(scorers), judge_for(scorers, judge), kind, keep_reasoning=self.keep_reasoning)
 
     async def run(
         self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None
@@ -119,7 +118,7 @@ async def acalibrate(
     scorer: ScorerSpec = "faithfulness",
     *,
     data: Samples | None = None,
-    judge: JudgeSpec = "lexical",
+    judge: JudgeSpec | None = "lexical",
     label: str | Iterable[str] = (),
     positive: str | Iterable[str] = (),
     label_range: tuple[float, float] | None = None,
@@ -218,7 +217,8 @@ async def acalibrate(
             save_calibration(calibration, ledger)
         return calibration
 
-    parsed = parse_judge(judge)
+    check_flags(per_judge=per_judge)
+    parsed = judge_for((chosen,), judge)
     calibration = await calibrated(parsed)
     if not per_judge:
         return calibration

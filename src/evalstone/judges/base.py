@@ -13,12 +13,13 @@ from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
 from evalstone._core.declarations import NAME, check_argument
+from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list
 from evalstone._core.json import content_hash
 from evalstone._core.plugins import distributions_of
 from evalstone._core.redaction import is_credential, register
-from evalstone._core.values import ValueMeta, as_value
-from evalstone.errors import ConfigError, JudgeError
+from evalstone._core.values import ValueMeta, as_value, require_callable
+from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
@@ -59,6 +60,8 @@ class Judge(metaclass=ValueMeta):
     ) -> None:
         super().__init_subclass__(**more)
         as_value(cls, kw_only=kw_only, init=init, eq=eq, repr=repr)
+        require_callable(cls, "answer", "async def answer(self, question, repeat=0)", 2)
+        require_callable(cls, "combine", "async def combine(self, question, ask)", 2)
         if is_own_code(cls):
             _OwnIdentity.add_to(cls)
 
@@ -243,6 +246,26 @@ class MemberCalls:
             raise
         self.calls.append(judge_call(question, answer, repeat))
         return answer
+
+
+def require_answer(judge: Judge, question: Question[Any], answer: object) -> None:
+    """Check what a judge of your own returned for a question.
+
+    Raises:
+        ConfigError: It is no JudgeAnswer.
+        ReplyError: Its value is no answer to the question.
+    """
+    if not isinstance(answer, JudgeAnswer):
+        method = "combine" if judge.members else "answer"
+        expected = f"{type(judge).__name__}.{method} must be an async def that returns a JudgeAnswer"
+        raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+    if not is_own_code(type(judge)):
+        return
+    value: object = cast("JudgeAnswer[object]", answer).value
+    problem = question.answer_problem(value)
+    if problem is not None:
+        shown = f"{excerpt(value)} ({type(value).__name__})"
+        raise ReplyError(f"{judge.identity}: {invalid(f'the answer to {question.kind}', problem, value, shown)}")
 
 
 async def answer_directly(question: Question[A], judge: Judge, repeat: int = 0) -> JudgeAnswer[A]:

@@ -357,7 +357,7 @@ def guard(
     An answer passes if each score is at least its `min`, or at most its `max`. Floating-point rounding errors are
     tolerated.
 
-        check = guard(min={"faithfulness": 0.5, "contains(expected=[1])": 1}, max={"hallucination": 0.5})
+        check = guard(min={"faithfulness": 0.5, "contains(expected='[1]')": 1}, max={"hallucination": 0.5})
         verdict = check(input=question, output=answer, context=passages)
 
     Args:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from evalstone._core.display import excerpt, is_line
 from evalstone._core.guards import class_of
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
-from evalstone.errors import JudgeError, OutcomeError
+from evalstone.errors import JudgeError, OutcomeError, invalid
 from evalstone.questions.base import Question
 from evalstone.questions.reply import has_probability
 from evalstone.questions.verdict import YesNoVerdict
@@ -28,9 +29,9 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
     """A judge's answer with its usage, cost and time.
 
     Raises:
-        OutcomeError: A cost, a count, a time or a probability is NaN, infinite, or not an `int` or `float`; a count is
-            not a whole number up to 2,147,483,647; the cost is below 0; or JSON can't represent the value or the
-            detail.
+        OutcomeError: The judge is not one line of visible text. A cost, a count, a time or a probability is NaN,
+            infinite, or not an `int` or `float`. A count is not a whole number up to 2,147,483,647. The cost is
+            below 0. JSON can't represent the value or the detail.
     """
 
     _tested_by = ".value"
@@ -65,6 +66,10 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
     """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 
     def __post_init__(self) -> None:
+        judge: object = self.judge
+        if not isinstance(judge, str) or not is_line(judge):  # pyright: ignore[reportUnnecessaryIsInstance]
+            shown = f"{excerpt(judge)} ({type(judge).__name__})"
+            raise OutcomeError(invalid("the judge of an answer", "one line of visible text", judge, shown))
         usage: Any = self.usage
         counts = (usage.input, usage.output, usage.cached, usage.requests)
         numbers: tuple[Any, ...] = (self.cost, self.seconds, self.probability, *counts)

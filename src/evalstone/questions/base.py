@@ -17,9 +17,10 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin
 
-from evalstone._core.json import content_hash
+from evalstone._core.declarations import Rule, check_argument
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.parsing import (
     PLACEHOLDER,
     bare,
@@ -49,6 +50,14 @@ FRAME_TOKENS = 200
 FENCE_CHARACTERS = 100
 """The maximum length of the fences around one text of a prompt."""
 TEXT_SCHEMA = text_schema(LONGEST_TEXT)
+
+
+_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+KIND = Rule(
+    "English letters, digits and underscores", lambda value: isinstance(value, str) and bool(_KIND.fullmatch(value))
+)
+"""Providers name the form of a reply by it."""
+PROMPT = Rule("a Prompt, with instructions and a template", lambda value: isinstance(value, Prompt))
 
 
 class _Prompted:
@@ -85,8 +94,20 @@ class Question(_Prompted, Value, Generic[A]):
     optional: ClassVar[tuple[str, ...]] = ()
     """The inputs that may be empty. The prompt then omits them. A custom template doesn't need their placeholders."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" in vars(cls):
+            check_argument("kind", cls.kind, Annotated[str, KIND], cls.__name__)
+
     def __post_init__(self) -> None:
-        _check_placeholders(type(self), self.prompt)
+        kind, prompt = type(self), getattr(self, "prompt", None)
+        if not hasattr(kind, "kind"):
+            name = kind.__name__
+            raise ConfigError(f'the question {name} has no kind; add one to the class, such as kind = "{name.lower()}"')
+        if not isinstance(prompt, Prompt):
+            check_argument("prompt", prompt, Annotated[Any, PROMPT], kind.__name__)
+        else:
+            _check_placeholders(kind, prompt)
 
     def inputs(self) -> dict[str, Material]:
         """The inputs that fill the prompt's placeholders."""
@@ -186,6 +207,21 @@ class Question(_Prompted, Value, Generic[A]):
     def from_jsonable(self, data: Any) -> A:
         """The answer that `to_jsonable` converted to this data. Raises ReplyError if it is invalid."""
         return validated(answer_type(type(self)), data, "answer")
+
+    def answer_problem(self, value: object) -> str | None:
+        """What an answer must be, if a value isn't one; None if it is, or if the type of answers can't be checked."""
+        kind = answer_type(type(self))
+        reads_itself = any("from_jsonable" in vars(base) for base in type(self).__mro__ if base is not Question)
+        if reads_itself or isinstance(kind, TypeVar):
+            return None
+        expected = type_name(kind)
+        try:
+            same: object = self.from_jsonable(to_jsonable(value))
+        except ReplyError as error:
+            return f"{expected} ({error})" if isinstance(value, get_origin(kind) or kind) else expected
+        except (NameError, TypeError, ValueError):  # there is no schema of this type
+            return None
+        return None if same == value else expected
 
     def _subject(self) -> Any:
         """The subject of the answer, if an input states it; otherwise None."""
@@ -351,6 +387,15 @@ def answer_type(kind: type[Question[Any]]) -> Any:
                 return args[0]
             return general[args] if getattr(general, "__parameters__", ()) else general
     raise ConfigError(f"{kind.__name__} doesn't say what its answers are: derive it from Question[…]")
+
+
+def type_name(kind: Any) -> str:
+    """A type as it is written, without modules: `tuple[ClaimVerdict, ...]`."""
+    if get_origin(kind) is Literal:
+        return f"Literal[{', '.join(map(repr, get_args(kind)))}]"
+    if not (args := get_args(kind)):
+        return "..." if kind is ... else getattr(kind, "__name__", str(kind))
+    return f"{type_name(get_origin(kind))}[{', '.join(map(type_name, args))}]"
 
 
 def is_votable(question: Question[Any]) -> bool:

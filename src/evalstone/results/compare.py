@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.declarations import check_flags
 from evalstone._core.display import count
 from evalstone._core.file_format import COMPARISON_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
@@ -281,6 +282,7 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
         DataError: a sample changes by more than `max_change`.
     """
+    check_flags(unpaired=unpaired, allow_mismatch=allow_mismatch)
     check_runs(a=a, b=b, **{f"others[{place}]": other for place, other in enumerate(others)})
     runs = letters_of((a, b, *others))
     stopped = any(run.drawn is not None for run in runs.values())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from evalstone._core.declarations import check_argument
+from evalstone._core.declarations import check_argument, check_flags
 from evalstone._core.display import count
 from evalstone._core.file_format import GATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
@@ -183,6 +183,7 @@ def gate(
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
             fit its scorer, or alpha, look, missing or max_change is out of range.
     """
+    check_flags(allow_mismatch=allow_mismatch)
     check_runs(run=run, **({} if baseline is None else {"baseline": baseline}))
 
     def find(name: str) -> ScorerInfo:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.declarations import check_flags
 from evalstone._core.display import count
 from evalstone._core.file_format import POWER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
@@ -104,6 +105,7 @@ def power(
     Raises:
         ConfigError: an argument is out of range, the runs aren't comparable, or the samples have unequal weights.
     """
+    check_flags(allow_mismatch=allow_mismatch)
     check_runs(run=run, **({} if baseline is None else {"baseline": baseline}))
     check_number(Setting("difference"), difference)
     check_number(Setting("power"), power)

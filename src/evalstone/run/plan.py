@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalstone._core.code_identity import code_files, is_own_code, program_hash
-from evalstone._core.declarations import check_settings
+from evalstone._core.declarations import check_flags, check_settings
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
@@ -45,6 +45,9 @@ class BatchOptions:
     """Whether to wait for the batches. Otherwise the run ends after submitting them, and the same call resumes it."""
     on_state: Callable[[str], Awaitable[None] | None] | None = None
     """Called with the state of the batches whenever it changes. An exception that it raises ends the run."""
+
+    def __post_init__(self) -> None:
+        check_flags(wait=self.wait)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstone._core.files import is_folder
+from evalstone._core.display import excerpt
+from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import phase
 from evalstone.datasets.read_samples import ReadSamples
 from evalstone.datasets.writing import json_line
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results.files import read_run as read_folder
@@ -37,8 +38,11 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: there is no such folder and no such run in the ledger.
+        ConfigError: there is no such folder and no such run in the ledger, or the name is no text and no path.
     """
+    if not isinstance(name, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+        shown = f"{excerpt(name)} ({type(name).__name__})"
+        raise ConfigError(invalid("a run", "a results folder, an ID or a name", name, shown))
     return read_folder(name) if is_folder(name) else _of_ledger(name, ledger)
 
 
@@ -70,6 +74,8 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
             "or another ledger with ",
             Setting("ledger", ...),
         )
+    if is_file(name):
+        raise ConfigError(f"{json_line(str(name))} is a file; name its folder, {json_line(str(Path(name).parent))}")
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )

@@ -27,7 +27,7 @@ from evalstone.errors import (
     RunAborted,
     StorageError,
 )
-from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets
+from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets, require_answer
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.models.limits import paying
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call, reused
@@ -234,6 +234,7 @@ class Session:
         with observer().judge_call(judge, call.question, repeat) as observed:
             try:
                 answer = await judge.combine(call.question, MemberCalls(scope.ask, repeat))
+                require_answer(judge, call.question, answer)
             finally:
                 await scope.close()
             observed.result(answer)
@@ -310,11 +311,11 @@ class QuestionCall(Call[JudgeAnswer[Any]], Shared[JudgeAnswer[Any]]):
         try:
             with paying(reservation.next_attempt), observer().judge_call(judge, question, repeat) as observed:
                 reply = judge.answer(question, repeat)
-                is_async = inspect.isawaitable(cast(object, reply))
-                answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
-                if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
+                if not inspect.isawaitable(cast(object, reply)):
                     expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
-                    raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
+                    raise ConfigError(f"{expected}; it gave a value of type {type(reply).__name__}")
+                answer = await reply
+                require_answer(judge, question, answer)
                 if self.key.judge.startswith(f"{answer.judge}#"):  # as its class says, without the hash of its code
                     answer = replace(answer, judge=self.key.judge)
                 observed.result(answer)

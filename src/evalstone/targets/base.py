@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import joined
-from evalstone._core.values import Value
+from evalstone._core.values import Value, require_callable
 from evalstone.agents.reasoning import answered_messages
 from evalstone.models.limits import Limits
 from evalstone.types import Message, Sample
@@ -41,6 +41,7 @@ class Target(Value):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**{"repr": False, **options})
+        require_callable(cls, "call", "async def call(self, sample, *, trial, thread)", 1, "trial", "thread")
 
     def __post_init__(self) -> None:
         check_settings(self)

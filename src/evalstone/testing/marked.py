@@ -140,13 +140,14 @@ def call(item: pytest.Function) -> object | None:
 
 
 def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
-    run = evaluated(fixture, function, case)
     mark = case.mark
+    baseline = _baseline(function, mark)  # before anything is asked, and before this run is the last one
+    run = evaluated(fixture, function, case)
     try:
         result = gate_on(
             run,
             case.criteria,
-            baseline=_baseline(function, mark),
+            baseline=baseline,
             alpha=mark.alpha,
             missing=mark.missing,
             largest_changes=case.largest_changes,

@@ -1,0 +1,271 @@
+"""Mistakes in scorers, judges, questions and targets of one's own are errors that name the class and the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from evalstone import (
+    ConfigError,
+    Failed,
+    Judge,
+    JudgeAnswer,
+    LexicalJudge,
+    ModelJudge,
+    Prompt,
+    Question,
+    Rubric,
+    Scorer,
+    SelfConsistency,
+    evaluate,
+    score,
+    scorer,
+)
+from evalstone.questions import ListClaims, VerifyClaims
+from evalstone.targets import Target
+
+FINE = Prompt(instructions="Is it fine?", template="{{output}}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    verdict: Literal["yes", "no"]
+
+
+class Fine(Question[Verdict]):
+    kind = "fine"
+    output: str
+    prompt: Prompt = FINE
+
+
+class Limited(Scorer):
+    name = "limited"
+    limit: int
+
+    def score(self, *, output: str) -> bool:
+        return len(output) <= self.limit
+
+
+def no_score() -> object:
+    class Own(Scorer):
+        name = "own"
+
+    return Own()  # pyright: ignore[reportAbstractUsage]
+
+
+def no_answer() -> object:
+    class Own(Judge):
+        pass
+
+    return Own()  # pyright: ignore[reportAbstractUsage]
+
+
+def no_call() -> object:
+    class Own(Target):
+        pass
+
+    return Own()  # pyright: ignore[reportAbstractUsage]
+
+
+def answer_without_repeat() -> object:
+    class Own(Judge):
+        async def answer(self, question: Any) -> Any: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    return Own
+
+
+def call_without_trial() -> object:
+    class Own(Target):
+        async def call(self, sample: Any) -> Any: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    return Own
+
+
+def of_kind(value: Any) -> object:
+    class Own(Question[Verdict]):
+        kind = value
+        prompt: Prompt = FINE
+
+    return Own()
+
+
+def prompted(value: Any) -> object:
+    class Own(Question[Verdict]):
+        kind = "own"
+        prompt: Prompt = value
+
+    return Own()
+
+
+def no_kind() -> object:
+    class Own(Question[Verdict]):
+        prompt: Prompt = FINE
+
+    return Own()
+
+
+def no_prompt() -> object:
+    class Own(Question[Verdict]):
+        kind = "own"
+
+    return Own()
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "no score": (no_score, "Own lacks score, which every Scorer defines"),
+    "no answer": (no_answer, "Own lacks answer, which every Judge defines"),
+    "no call": (no_call, "Own lacks call and name, which every Target defines"),
+    "answer without repeat": (
+        answer_without_repeat,
+        "Own.answer can't be called: too many positional arguments; write async def answer(self, question, repeat=0)",
+    ),
+    "call without trial": (
+        call_without_trial,
+        "Own.call can't be called: got an unexpected keyword argument 'trial'; write async def call(self, sample, *, "
+        "trial, thread)",
+    ),
+    "no kind": (no_kind, 'the question Own has no kind; add one to the class, such as kind = "own"'),
+    "no prompt": (no_prompt, "Own: prompt must be a Prompt, with instructions and a template, not None (NoneType)"),
+    "a text as prompt": (
+        lambda: prompted("Fine?"),
+        "Own: prompt must be a Prompt, with instructions and a template, not 'Fine?' (str)",
+    ),
+    "a kind with a blank": (
+        lambda: of_kind("a b"),
+        "Own: kind must be English letters, digits and underscores, not 'a b' (str)",
+    ),
+    "a kind that is no text": (
+        lambda: of_kind(5),
+        "Own: kind must be English letters, digits and underscores, not 5 (int)",
+    ),
+    "by position": (
+        lambda: Limited(3),  # pyright: ignore[reportCallIssue]
+        "Limited takes its parameters by name: write Limited(limit=…), not 1 value without a name",
+    ),
+    "by position, inherited": (
+        lambda: Rubric([], []),  # pyright: ignore[reportCallIssue]
+        "Rubric takes its parameters by name: write Rubric(definition=…), not 2 values without a name",
+    ),
+    "a required parameter": (lambda: Limited(), "Limited needs limit"),  # pyright: ignore[reportCallIssue]
+    "a setting of a judge": (
+        lambda: ModelJudge("openai/gpt-5.1", temprature=1),  # pyright: ignore[reportCallIssue]
+        "ModelJudge: unknown parameter 'temprature'; did you mean temperature?",
+    ),
+    "a parameter of a composite judge": (
+        lambda: SelfConsistency("lexical", n=3),  # pyright: ignore[reportCallIssue]
+        "SelfConsistency: unknown parameter 'n'; known: judge, limits, repeats",
+    ),
+    "an input of a question": (
+        lambda: ListClaims(txt="x"),  # pyright: ignore[reportCallIssue]
+        "ListClaims: unknown parameter 'txt'; did you mean text?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make()
+    assert str(raised.value) == message
+
+
+def test_a_type_error_in_the_code_of_a_class_stays_one() -> None:
+    class Own(Scorer):
+        name = "own"
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            len(5)  # pyright: ignore[reportArgumentType]
+
+        def score(self, *, output: str) -> bool:
+            return True
+
+    with pytest.raises(TypeError, match="object of type 'int' has no len"):
+        Own()
+
+
+class Answering(Judge):
+    """Answers with a value."""
+
+    value: Any
+    judge: Any = "own"
+
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        return JudgeAnswer(self.value, judge=self.judge)
+
+
+@scorer(questions=(Fine,))
+async def fine(ask: Any, output: str) -> bool:
+    return (await ask(Fine(output=output))).verdict == "yes"
+
+
+@scorer(questions=(ListClaims,))
+async def claims(ask: Any, output: str) -> bool:
+    return bool(await ask(ListClaims(text=output)))
+
+
+@scorer(questions=(VerifyClaims,))
+async def verified(ask: Any, output: str) -> bool:
+    return bool(await ask(VerifyClaims(claims=(output,), context=(output,))))
+
+
+@pytest.mark.parametrize(
+    ("asking", "value", "expected"),
+    [
+        (claims, "text", "the answer to list_claims must be tuple[str, ...], not 'text' (str)"),
+        (claims, ["text"], "the answer to list_claims must be tuple[str, ...], not ['text'] (list)"),
+        (claims, None, "the answer to list_claims must be tuple[str, ...], not None (NoneType)"),
+        (
+            claims,
+            (1,),
+            "the answer to list_claims must be tuple[str, ...] (answer.0: Input should be a valid string), not",
+        ),
+        (fine, "yes", "the answer to fine must be Verdict, not 'yes' (str)"),
+        (fine, {"verdict": "yes"}, "the answer to fine must be Verdict, not {'verdict': 'yes'} (dict)"),
+        (
+            fine,
+            Verdict("maybe"),  # pyright: ignore[reportArgumentType]
+            "the answer to fine must be Verdict (answer.verdict: Input should be 'yes' or 'no'), not Verdict(",
+        ),
+        (verified, ("text",), "the answer to verify_claims must be tuple[ClaimVerdict, ...] ("),
+    ],
+)
+def test_an_answer_of_another_type_is_named_with_judge_question_and_type(
+    asking: Scorer, value: object, expected: str
+) -> None:
+    judge = Answering(value=value)
+    outcome = score(asking, output="Ada was born in 1815.", judge=judge).outcome
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith(f"{judge.identity}: {expected}")
+    assert outcome.exception is None
+
+
+def test_a_right_answer_of_ones_own_judge_is_taken_as_it_is() -> None:
+    assert score(fine, output="x", judge=Answering(value=Verdict("yes"))).value == 1
+    assert score(claims, output="x", judge=Answering(value=())).value == 0
+
+
+@pytest.mark.parametrize("judge", [5, None, "", "a\nb", "\x1b[1m"])
+def test_the_judge_of_an_answer_is_one_line_and_the_run_goes_on(judge: object) -> None:
+    run = evaluate([{"output": "x"}], fine, judge=Answering(value=Verdict("yes"), judge=judge), ledger=None)
+    assert run.records[0].reason.startswith("the judge of an answer must be one line of visible text, not ")
+
+
+class Combining(Judge):
+    """A composite judge whose combined answer is none."""
+
+    members: tuple[Judge, ...] = (LexicalJudge(),)
+
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        raise NotImplementedError
+
+    async def combine(self, question: Any, ask: Any) -> JudgeAnswer[Any]:
+        return JudgeAnswer("text", judge="combining")
+
+
+def test_a_combined_answer_of_another_type_is_named() -> None:
+    reason = score(claims, output="Ada was born in 1815.", judge=Combining()).reason
+    assert reason.endswith("the answer to list_claims must be tuple[str, ...], not 'text' (str)")
