@@ -208,7 +208,7 @@ class Question(_Prompted, Value, Generic[A]):
         """The answer that `to_jsonable` converted to this data. Raises ReplyError if it is invalid."""
         return validated(answer_type(type(self)), data, "answer")
 
-    def answer_problem(self, value: object) -> str | None:
+    def answer_problem(self, value: Any) -> str | None:
         """What an answer must be, if a value isn't one; None if it is, or if the type of answers can't be checked."""
         kind = answer_type(type(self))
         reads_itself = any("from_jsonable" in vars(base) for base in type(self).__mro__ if base is not Question)

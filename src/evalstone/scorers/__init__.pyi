@@ -17,6 +17,7 @@ from evalstone.scorers.agents.trajectories import TrajectoryAccuracy as Trajecto
 from evalstone.scorers.agents.trajectories import TrajectoryJudge as TrajectoryJudge
 from evalstone.scorers.agents.trajectories import TrajectoryQuality as TrajectoryQuality
 from evalstone.scorers.agents.trajectories import TrajectoryWeights as TrajectoryWeights
+from evalstone.scorers.base import Scored as Scored
 from evalstone.scorers.base import Scorer as Scorer
 from evalstone.scorers.custom import CustomScorer as CustomScorer
 from evalstone.scorers.custom.function import FunctionScorer as FunctionScorer
