@@ -22,7 +22,7 @@ from evalstone._core.values import ValueMeta, as_value, require_callable
 from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, answer_problem
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 
@@ -262,7 +262,7 @@ def require_answer(judge: Judge, question: Question[Any], answer: object) -> Non
     if not is_own_code(type(judge)):
         return
     value: object = cast("JudgeAnswer[object]", answer).value
-    problem = question.answer_problem(value)
+    problem = answer_problem(question, value)
     if problem is not None:
         shown = f"{excerpt(value)} ({type(value).__name__})"
         raise ReplyError(f"{judge.identity}: {invalid(f'the answer to {question.kind}', problem, value, shown)}")

@@ -208,21 +208,6 @@ class Question(_Prompted, Value, Generic[A]):
         """The answer that `to_jsonable` converted to this data. Raises ReplyError if it is invalid."""
         return validated(answer_type(type(self)), data, "answer")
 
-    def answer_problem(self, value: Any) -> str | None:
-        """What an answer must be, if a value isn't one; None if it is, or if the type of answers can't be checked."""
-        kind = answer_type(type(self))
-        reads_itself = any("from_jsonable" in vars(base) for base in type(self).__mro__ if base is not Question)
-        if reads_itself or isinstance(kind, TypeVar):
-            return None
-        expected = type_name(kind)
-        try:
-            same: object = self.from_jsonable(to_jsonable(value))
-        except ReplyError as error:
-            return f"{expected} ({error})" if isinstance(value, get_origin(kind) or kind) else expected
-        except (NameError, TypeError, ValueError):  # there is no schema of this type
-            return None
-        return None if same == value else expected
-
     def _subject(self) -> Any:
         """The subject of the answer, if an input states it; otherwise None."""
         subject = subject_of(answer_type(type(self)))
@@ -387,6 +372,22 @@ def answer_type(kind: type[Question[Any]]) -> Any:
                 return args[0]
             return general[args] if getattr(general, "__parameters__", ()) else general
     raise ConfigError(f"{kind.__name__} doesn't say what its answers are: derive it from Question[…]")
+
+
+def answer_problem(question: Question[Any], value: object) -> str | None:
+    """What an answer must be, if a value isn't one; None if it is, or if the type of answers can't be checked."""
+    kind = answer_type(type(question))
+    reads_itself = any("from_jsonable" in vars(base) for base in type(question).__mro__ if base is not Question)
+    if reads_itself or isinstance(kind, TypeVar):
+        return None
+    expected = type_name(kind)
+    try:
+        same: object = question.from_jsonable(to_jsonable(value))
+    except ReplyError as error:
+        return f"{expected} ({error})" if isinstance(value, get_origin(kind) or kind) else expected
+    except (NameError, TypeError, ValueError):  # there is no schema of this type
+        return None
+    return None if same == value else expected
 
 
 def type_name(kind: Any) -> str:
