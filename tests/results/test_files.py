@@ -39,7 +39,7 @@ class Unreadable:
 def test_a_run_whose_samples_can_no_longer_be_read_is_written_without_those_of_another_run(tmp_path: Path) -> None:
     write_run(run_of(["0.25"]), tmp_path)
     with pytest.raises(DataError, match="changed meanwhile"):
-        write_run(replace(run_of(["0.5"]), samples=Unreadable()), tmp_path)
+        write_run(replace(run_of(["0.5"]), samples=cast(Any, Unreadable())), tmp_path)
     back = read_run(tmp_path)
     assert (back["given"].mean, back.samples) == (0.5, None)
 

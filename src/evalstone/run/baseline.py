@@ -148,7 +148,7 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
         started="",
         seconds=0.0,
         warnings={KEPT_REASONING if plan.keep_reasoning else LEFT_OUT_REASONING: 1},
-        samples=plan.dataset,
+        samples=plan.dataset.samples,
         target=None if target is None else StoredTarget(identity=target.identity, trials=plan.trials, user=user),
     )
 

@@ -97,7 +97,7 @@ class FunctionScorer(CustomScorer, Generic[P, R], kw_only=False):
     async def score(self, ask: Ask, **fields: Any) -> Scored:
         if "ask" in inspect.signature(self.function).parameters:
             fields["ask"] = ask
-        return await sync.call(self.function, **fields)
+        return cast(Any, await sync.call(self.function, **fields))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function returns."""
