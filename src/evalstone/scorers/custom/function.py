@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY
 from operator import attrgetter
-from typing import Annotated, Any, Generic, ParamSpec, TypeVar, overload
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from evalstone._core import sync
 from evalstone._core.declarations import TEXTS
