@@ -97,7 +97,7 @@ def _records(ledger: Ledger, row: RunRow) -> tuple[Sequence[Record], tuple[Score
     return records, summary
 
 
-def samples_of_run(run: Run, url: str) -> Iterable[Sample]:
+def samples_of_run(run: Run, url: str) -> Sequence[Sample]:
     """The samples of a run in a ledger with the target's answers, read in each iteration. All of them must be there."""
     from evalstone.ledger.store import LedgerSamples  # noqa: PLC0415 - a folder needs no ledger
 
