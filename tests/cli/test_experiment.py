@@ -94,6 +94,28 @@ def test_each_run_says_which_cell_of_which_experiment_it_is(evalstone: Evalstone
         assert stored == {"experiment": name, "name": "temperature=0.7,hard", "factors": factors}
 
 
+def test_an_interruption_after_the_last_call_of_a_cell_stops_the_experiment(
+    evalstone: Evalstone, app: str, tmp_path: Path
+) -> None:
+    lines = [
+        "import os, signal",
+        "def agent(*, input, style='a'):",
+        "    with open('calls', 'a') as file: print(style, file=file)",
+        "    if os.path.exists('interrupt') and input.endswith('2'): os.kill(os.getpid(), signal.SIGINT)",
+        "    return 'right'",
+    ]
+    name = f"{app}_own"
+    (tmp_path / f"{name}.py").write_text("\n".join(lines))
+    written(tmp_path, f'data = "easy.jsonl"\ntargets = "{name}:agent"\nparameters.style = ["a", "b"]')
+    (tmp_path / "interrupt").touch()
+    done = evalstone("run", "e.toml", "-q")
+    assert (done.returncode, calls(tmp_path)) == (130, ["a"] * 3)
+    assert "Interrupted: 1 of 2 cells is complete; rerun the same command to resume." in done.stderr
+    (tmp_path / "interrupt").unlink()
+    done = evalstone("run", "e.toml", "-q")
+    assert (done.returncode, calls(tmp_path)) == (0, [*"aaabbb"])
+
+
 def test_a_cell_with_failures_says_why(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     (tmp_path / "moody.py").write_text('def ask(*, input, bad=False): return input if not bad else {}["key"]\n')
     written(tmp_path, 'data = "easy.jsonl"\ntargets = ["moody:ask"]\nparameters.bad = [false, true]')

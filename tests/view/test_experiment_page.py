@@ -49,12 +49,34 @@ def test_an_experiment_is_shown_as_its_matrix(shown: tuple[Client, dict[tuple[st
     assert "heat = 0.0 heat = 0.7 short 0.100" in page.words
     assert HOSTILE not in page.text
     assert page.links("^/runs/[^?]*$")[:4] == [f"/runs/{run.id}" for run in runs.values()]
-    assert page.links("^/compare") == [f"/compare?runs={'%2C'.join(run.id for run in runs.values())}"]
+    first, *others = (run.id for run in runs.values())
+    assert page.links("^/compare")[:3] == [f"/compare?runs={first}%2C{other}" for other in others]
+    assert page.links("^/compare")[-1] == f"/compare?runs={'%2C'.join([first, *others])}"
     assert (
         "prompt = short prompt = &lt;b&gt;detailed&lt;/b&gt; 0.0 0.100" in client.get(f"{ADDRESS}?across=prompt").words
     )
     assert ADDRESS in client.get("/").links("^/experiments/")
     assert client.get(f"/runs/{runs['short', 0.0].id}").links("^/experiments/") == [ADDRESS]
+
+
+def test_cells_are_compared_with_one_of_them(shown: tuple[Client, dict[tuple[str, float], Run]]) -> None:
+    client, runs = shown
+    usual = client.get(ADDRESS)
+    assert "0.100" in usual.words
+    assert usual.text.count(">baseline</span>") == 2
+    assert "+0.100 " in usual.words
+    assert "-0.100 " not in usual.words
+    chosen = client.get(f"{ADDRESS}?baseline=short%2C0.7")
+    assert "-0.100 " in chosen.words
+    first, second = runs["short", 0.0].id, runs["short", 0.7].id
+    assert chosen.links(f"^/compare.runs={second}%2C{first}$")
+    assert client.get(f"{ADDRESS}?baseline=none").status == 400
+    ticked = client.get(f"/compare?baseline=usual&runs={first}&runs={second}")
+    assert (ticked.status, ticked.headers["location"]) == (303, f"/compare?runs={second}%2C{first}")
+    (row,) = (each for each in client.get(f"{ADDRESS}.json").json["cells"] if each["run"] == second)
+    assert row["baseline"] == "short,0.0"
+    (change,) = (one for name, one in row["differences"]["of"].items() if name.startswith("given"))
+    assert round(change["estimate"], 3) == 0.1
 
 
 def test_the_data_has_the_latest_run_of_each_cell(shown: tuple[Client, dict[tuple[str, float], Run]]) -> None:

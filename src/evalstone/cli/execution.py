@@ -98,8 +98,9 @@ def evaluated(
         return error.run
 
 
-def save(result: evalstone.Run, config: RunConfig) -> list[str]:
-    """Write a run to `--out`; returns the folder's name, or nothing without `--out`. A second signal ends the program.
+def save(result: evalstone.Run, config: RunConfig, stop: evalstone.StopSignal | None = None) -> list[str]:
+    """Write a run to `--out`; returns the folder's name, or nothing without `--out`. The first signal requests `stop`,
+    for what follows. A second one ends the program.
 
     If a run that was broken off can't be written, that is only printed, because something else went wrong before.
     """
@@ -108,8 +109,14 @@ def save(result: evalstone.Run, config: RunConfig) -> list[str]:
     if config.out is None:
         return []
     out = config.out
+
+    def first(name: str) -> None:
+        if stop is not None:
+            stop.request("interrupted", INTERRUPTED)
+        to_stderr(f"Writing the results to {out}. {name} again to force.")
+
     try:
-        with handled(_twice(lambda name: to_stderr(f"Writing the results to {out}. {name} again to force."))):
+        with handled(_twice(first)):
             return [str(evalstone.write_run(result, out))]
     except KeyboardInterrupt:
         to_stderr(f"Stopped. The results are in {shown(config.ledger)}, run {result.id}.")

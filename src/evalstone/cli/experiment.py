@@ -19,6 +19,7 @@ import functools
 import inspect
 import itertools
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from evalstone._core.addresses import beside
 from evalstone._core.display import safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
+from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import (
     checked_plan,
     evaluated,
@@ -40,7 +42,7 @@ from evalstone.cli.execution import (
     say_broken_off,
     without_empty_folders,
 )
-from evalstone.cli.output import console, formats, present, prints_to_stderr
+from evalstone.cli.output import console, formats, present, prints_to_stderr, to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.results.endings import ExitCode, exit_code, first_code
@@ -53,9 +55,10 @@ from evalstone.targets.base import PARAMETERS
 from evalstone.types import StoredCell
 
 if TYPE_CHECKING:
-    from evalstone.cli.config_file import RunConfig
     from evalstone.run.plan import Plan
+    from evalstone.view.experiment_files import ExperimentFile
 
+MOST_CELLS = 10_000
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
@@ -81,11 +84,7 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
 
     Raises ConfigError for a wrong table, and for settings that a cell can't be run with.
     """
-    for name in REFUSED:
-        if getattr(config, name):
-            raise ConfigError(
-                f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
-            )
+    _check_settings(config)
     with config.naming_file("experiment"):
         configs = list(_configs(config, folder))
     with without_empty_folders(*(one.out for _, one, _ in configs)):
@@ -96,7 +95,6 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mappin
     cells = [
         Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0], factors) for name, one, factors in configs
     ]
-    experiment = config.name or Path(config.file).stem
     with config.naming_file("experiment"):
         _check_distinct(cells)
     say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
@@ -112,18 +110,23 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mappin
         if cell.name not in done and cell.config.out is not None:
             remove_results(cell.config.out)
     results: dict[str, evalstone.Run] = {}
-    for cell in cells:
+    for number, cell in enumerate(cells, start=1):
+        stop = evalstone.StopSignal()
         if cell.name in done:
             results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
         else:
-            stored = StoredCell(experiment=experiment, name=cell.name, factors=cell.factors)
+            stored = StoredCell(experiment=_name(config), name=cell.name, factors=cell.factors)
             with interruptible(resume=resume_text(config)) as stop, in_experiment(stored):
                 result = evaluated(cell.plan, cell.config, stop, progress=not config.quiet)
             results[cell.name] = result
-        saved = save(results[cell.name], cell.config)
+        saved = save(results[cell.name], cell.config, stop)
         if results[cell.name].ending.broken_off:
             say_broken_off(results[cell.name], config, cell.plan.size, saved)
             return exit_code(results[cell.name], saved=False)
+        if stop.requested and number < len(cells):  # too late for this cell, whose calls were all in flight
+            complete = f"{number:,} of {len(cells):,} cells {'is' if number == 1 else 'are'} complete"
+            to_stderr(f"Interrupted: {complete}; {resume_text(config)}.")
+            return ExitCode.INTERRUPTED
     result = Experiment(runs=results)
     view = result.view(COMMAND_LINE)
     if present(view, formats(view, config, result.to_dict(), csv=result.csv_lines)):
@@ -131,36 +134,120 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mappin
     return first_code(exit_code(result) for result in results.values())
 
 
-def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig, Mapping[str, Any]]]:
-    """The name of each cell, which is made of what varies between cells, its settings, and what varies."""
-    settings = cast("dict[str, Any]", config.experiment)
-    data: list[str] = _listed(settings.get("data", config.data), "data", str)
-    specs = settings.get("targets")
+def experiment_in(file: Path) -> ExperimentFile | None:
+    """What the file of an experiment says, without running any code that it names; None for a file without an
+    experiment.
+
+    Raises ConfigError if it can't be read, or describes no experiment that can be run.
+    """
+    from evalstone.view.experiment_files import ExperimentFile, PlannedCell
+
+    config = RunConfig.load(str(file))
+    if config.experiment is None:
+        return None
+    _check_settings(config)
+    with config.naming_file("experiment"):
+        cells = [PlannedCell(cell.name, cell.factors, Path(cell.data).name) for cell in _named_cells(config)]
+        targets = [_label_and_settings(spec)[1]["address"] for spec in _targets(config) if spec is not None]
+    return ExperimentFile(
+        _name(config),
+        tuple(cells),
+        {
+            "data": tuple(dict.fromkeys(map(str, _data(config)))),
+            "target": tuple(dict.fromkeys(map(str, targets))),
+            "scorers": tuple(_text(one) for one in config.scorers),
+            "judge": (_text(config.judge),),
+            "trials": (str(config.trials),) if config.trials > 1 else (),
+            "budget": (f"${config.budget:,.2f} for each cell",) if config.budget is not None else (),
+            "results folders": (config.out,) if config.out is not None else (),
+        },
+        config.ledger if "ledger" in config.in_file else None,
+    )
+
+
+def _name(config: RunConfig) -> str:
+    return config.name or Path(config.file).stem
+
+
+def _check_settings(config: RunConfig) -> None:
+    for name in REFUSED:
+        if getattr(config, name):
+            raise ConfigError(
+                f"{config.named(name)} can't be used with an experiment; use evalstone gate or report on its cells"
+            )
+
+
+@dataclass(frozen=True)
+class _NamedCell:
+    """A cell before its target is looked up."""
+
+    name: str
+    """What varies between the cells, with the values of this one."""
+    factors: Mapping[str, Any]
+    data: str
+    target: Any
+    """As the file has it."""
+    parameters: Mapping[str, Any]
+
+
+def _data(config: RunConfig) -> list[Any]:
+    return _listed(cast("dict[str, Any]", config.experiment).get("data", config.data), "data", str)
+
+
+def _targets(config: RunConfig) -> list[Any]:
+    """The targets as the file has them; None for a run without a target."""
+    specs = cast("dict[str, Any]", config.experiment).get("targets")
     if specs is not None and config.target is not None:
         raise ConfigError("the file has a target and [experiment] targets; keep one of them")
-    targets = [config.target] if specs is None else _listed(specs, "targets", str, dict)
+    return [config.target] if specs is None else _listed(specs, "targets", str, dict)
+
+
+def _named_cells(config: RunConfig) -> list[_NamedCell]:
+    settings = cast("dict[str, Any]", config.experiment)
+    data, targets = _data(config), _targets(config)
     parameters: Any = settings.get("parameters", {})
     if not isinstance(parameters, dict):
         raise ConfigError(invalid("[experiment] parameters", "a table of lists", parameters))
     lists = cast("dict[str, Any]", parameters)
     choices = [_listed(values, f"parameters.{name}", object) for name, values in lists.items()]
-    names: set[str] = set()
+    number = math.prod(map(len, (data, targets, *choices)))
+    if number > MOST_CELLS:
+        raise ConfigError(f"the experiment has {number:,} cells; {MOST_CELLS:,} are the most")
+    cells: dict[str, _NamedCell] = {}
     for file, target, values in itertools.product(data, targets, itertools.product(*choices)):
         chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
-        with beside(folder):
-            label, parsed = _target(target, chosen, config.ledger)
+        if target is None and chosen:
+            raise ConfigError("[experiment] parameters require a target; add target or targets")
+        label = "" if target is None else _label_and_settings(target)[0]
         factors = ({"target": label} if len(targets) > 1 else {}) | chosen
         factors |= {"data": Path(file).stem} if len(data) > 1 else {}
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = _folder_name(",".join(varied or [label or Path(file).stem]))
-        if name in names:
+        if name in cells:
             raise ConfigError(f'two cells of the experiment are called {name}; name its targets: {{ name = "…", … }}')
-        names.add(name)
-        out = None if config.out is None else str(Path(config.out) / name)
-        in_file = config.in_file if specs is None else config.in_file | {"target"}
-        run_name = f"{config.name} {name}".strip()
-        yield name, replace(config, data=file, target=parsed, out=out, name=run_name, in_file=in_file), factors
+        cells[name] = _NamedCell(name, factors, file, target, chosen)
+    return [*cells.values()]
+
+
+def _label_and_settings(spec: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What a target is called in an experiment, and its settings."""
+    table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
+    label = str(table.pop("name", ""))
+    settings: dict[str, Any] = target_spec(table)
+    return label or str(settings["address"]).rpartition(":")[2], settings
+
+
+def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig, Mapping[str, Any]]]:
+    """The name of each cell, which is made of what varies between cells, its settings, and what varies."""
+    in_file = config.in_file | {"target"} if "targets" in cast("dict[str, Any]", config.experiment) else config.in_file
+    for cell in _named_cells(config):
+        with beside(folder):
+            target = None if cell.target is None else _target(cell.target, cell.parameters, config.ledger)
+        out = None if config.out is None else str(Path(config.out) / cell.name)
+        name = f"{config.name} {cell.name}".strip()
+        one = replace(config, data=cell.data, target=target, out=out, name=name, in_file=in_file)
+        yield cell.name, one, cell.factors
 
 
 def _folder_name(text: str) -> str:
@@ -187,16 +274,9 @@ def _text(value: object) -> str:
 
 
 @prints_to_stderr()
-def _target(spec: Any, parameters: Mapping[str, Any], ledger: str) -> tuple[str, Target | None]:
-    """A target of the experiment with these parameters, after its label without them."""
-    if spec is None:
-        if parameters:
-            raise ConfigError("[experiment] parameters require a target; add target or targets")
-        return "", None
-    table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
-    label = str(table.pop("name", ""))
-    settings: dict[str, Any] = target_spec(table)
-    label = label or str(settings["address"]).rpartition(":")[2]
+def _target(spec: Any, parameters: Mapping[str, Any], ledger: str) -> Target | None:
+    """A target of the experiment with these parameters."""
+    label, settings = _label_and_settings(spec)
     parse = functools.partial(parse_target, find_run=functools.partial(recorded_run, ledger=ledger))
     try:
         target = parse(settings)
@@ -205,13 +285,13 @@ def _target(spec: Any, parameters: Mapping[str, Any], ledger: str) -> tuple[str,
             raise ConfigError(error, "; a parameter of an experiment needs a default") from None
         if not parameters:
             raise
-        return label, parse({**settings, **parameters})
+        return parse({**settings, **parameters})
     if not parameters:
-        return label, target
+        return target
     if isinstance(target, FunctionTarget):
-        return label, with_parameters(target, parameters)
+        return with_parameters(target, parameters)
     try:
-        return label, parse({**settings, **parameters})
+        return parse({**settings, **parameters})
     except ConfigError as error:
         raise ConfigError(f"[experiment] {label}: ", error) from None
 

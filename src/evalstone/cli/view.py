@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
+from collections.abc import Sequence
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -18,6 +20,7 @@ from evalstone.errors import ConfigError, MissingDependency, invalid
 from evalstone.results.endings import ExitCode
 
 HOST, PORT = "127.0.0.1", 7700
+NOT_HERE = "Experiments are started and stopped from pages on loopback only."
 WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened to
 
 
@@ -26,7 +29,8 @@ def view(
         Values,
         argument(
             "RUN",
-            "Results folders, or folders that contain some; or the ID or name of a run in the ledger, to open.",
+            "Results folders, or folders that contain some; TOML files of experiments; or the ID or name of a run in "
+            "the ledger, to open.",
             complete=completion.runs,
         ),
     ] = None,
@@ -41,7 +45,12 @@ def view(
     ] = None,
     read_only: Annotated[
         bool,
-        option("--read-only", "Running", "Only show: labels, failure modes, baselines and datasets can't be changed."),
+        option(
+            "--read-only",
+            "Running",
+            "Only show: labels, failure modes, baselines and datasets can't be changed, and no experiment can be "
+            "started.",
+        ),
     ] = False,
     datasets: Annotated[
         Value,
@@ -69,12 +78,17 @@ def view(
 
     Serves pages on this machine until it is stopped with Ctrl-C: the runs by dataset, the report of each, all of its
     samples, and each sample with what is behind its scores. Labels, failure modes and baselines are kept in the ledger,
-    and edited datasets in the folder that you name. Nothing is fetched.
+    and edited datasets in the folder that you name. Experiments of the current folder can be started. Nothing is
+    fetched.
     """
     from evalstone._core.files import is_folder
-    from evalstone.ledger.base import DEFAULT_LEDGER, existing, is_there
-    from evalstone.view.addresses import run_address
+    from evalstone.cli.experiment import experiment_in
+    from evalstone.ledger.base import existing, is_there
+    from evalstone.ledger.store import Ledger
+    from evalstone.view.addresses import experiment_address, run_address
     from evalstone.view.app import application
+    from evalstone.view.experiment_files import ExperimentFiles
+    from evalstone.view.experiments import Experiments
     from evalstone.view.security import LOOPBACK
     from evalstone.view.shelf import Shelf
 
@@ -83,16 +97,18 @@ def view(
     except ImportError:
         raise MissingDependency("uvicorn", "view") from None
     folders = [name for name in runs or () if is_folder(name)]
-    names = [name for name in runs or () if name not in folders]
-    url = ledger or DEFAULT_LEDGER
-    if ledger is not None or names or datasets or not folders or is_there(url):
+    files = [name for name in runs or () if name.endswith(".toml") and Path(name).is_file()]
+    names = [name for name in runs or () if name not in (*folders, *files)]
+    url = ledger or _ledger_of(files)
+    if files and not is_there(url) and not read_only:
+        Ledger(url).close()
+    if ledger is not None or names or files or datasets or not folders or is_there(url):
         existing(url)
         shelf = Shelf(url, folders, read_only=read_only, datasets=datasets or "")
     else:
         shelf = Shelf(None, folders)
     path = "/"
     if names:
-        from evalstone.ledger.store import Ledger
         from evalstone.run.saved import find_row
 
         with Ledger(url, read_only=True) as opened:
@@ -100,6 +116,8 @@ def view(
         if row is None:
             raise ConfigError(f"there is no results folder {names[0]!r}, and no run of that ID or name in the ledger")
         path = run_address(row.id)
+    elif len(files) == 1 and (said := experiment_in(Path(files[0]))) is not None:
+        path = experiment_address(said.name)
     elif len(in_folders := Shelf(None, folders).cards()) == 1 and in_folders[0].metadata is not None:
         path = run_address(in_folders[0].id)
     shelf.cards()  # a ledger that can't be read is an error now, and not on each page
@@ -107,12 +125,14 @@ def view(
         raise ConfigError(invalid(Setting("token"), "text", token))
     is_loopback = host in LOOPBACK or _is_loopback(host)
     password = token if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
+    experiments = Experiments(shelf, ExperimentFiles(Path(), files, experiment_in), "" if is_loopback else NOT_HERE)
     app = application(
         shelf,
         () if host in WILDCARDS else (host.lower(),),
         any_address=host in WILDCARDS,
         token=password,
         own=own_scorers(scorer),
+        experiments=experiments,
     )
     listener = _listening(host, port)
     bound = listener.getsockname()[1]
@@ -137,6 +157,15 @@ def view(
         listener.close()
     sys.stderr.flush()
     return ExitCode.OK
+
+
+def _ledger_of(files: Sequence[str]) -> str:
+    """The ledger that an experiment in one of these files names, or the usual one."""
+    from evalstone.cli.experiment import experiment_in
+    from evalstone.ledger.base import DEFAULT_LEDGER
+
+    said = [found for file in files if (found := experiment_in(Path(file))) is not None]
+    return next((found.ledger for found in said if found.ledger is not None), DEFAULT_LEDGER)
 
 
 def _is_loopback(host: str) -> bool:

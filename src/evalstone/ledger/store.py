@@ -15,10 +15,8 @@ its memory. Another one waits, before its first question, until those are rows: 
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-import platform
 import secrets
 import threading
 import time
@@ -31,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.front_ends import Setting
+from evalstone._core.machine import machine
 from evalstone._core.redaction import redacted
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.read_samples import ReadSamples
@@ -119,7 +118,7 @@ class Ledger:
         )
         self.location = self.database.location
         """The ledger's file, or its URL without a password."""
-        self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
+        self.owner = f"{machine()} {os.getpid()} {secrets.token_hex(4)}"
         """The owner of this ledger's leases."""
         self.lease_seconds = LEASE_SECONDS
         self._run: Key | None = None
@@ -506,6 +505,13 @@ class Ledger:
             owner = database.scalar(f"{_RUN_OWNER} AND expires > epoch()", {"run": run})
         return number, owner is not None and not _is_dead(owner)
 
+    def n_failed(self, run: str) -> int:
+        """The number of a run's records that failed."""
+        with self.transaction() as database:
+            # In a text of a record, quotation marks are escaped.
+            like = {"run": run, "failed": '%, "outcome": "failed", "value": null, %'}
+            return database.scalar("SELECT count(*) FROM records WHERE run = :run AND body LIKE :failed", like)
+
     def _run_of(self, row: Mapping[str, Any]) -> RunRow:
         with self.reading(f"run {row['id']}"):
             run = from_row(RunRow, row)
@@ -645,23 +651,13 @@ def _listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-@functools.cache
-def _machine() -> str:
-    """An identifier of the process ID namespace: the machine, its boot, and the container."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return platform.node().replace(" ", "-") or "unnamed"
-
-
 def _is_dead(owner: str) -> bool:
     """Whether an owner is closed, or a dead process of this machine. False if that can't be determined."""
     if owner in _abandoned:
         return True
-    machine, _, rest = owner.partition(" ")
+    host, _, rest = owner.partition(" ")
     pid = rest.partition(" ")[0]
-    if os.name != "posix" or machine != _machine() or not pid.isdecimal():
+    if os.name != "posix" or host != machine() or not pid.isdecimal():
         return False
     try:
         os.kill(int(pid), 0)

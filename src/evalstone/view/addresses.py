@@ -59,9 +59,9 @@ def judge_address(calibration: str) -> str:
     return f"/judges/{part(calibration)}"
 
 
-def experiment_address(name: str, suffix: str = "") -> str:
+def experiment_address(name: str, suffix: str = "", pairs: Iterable[tuple[str, str]] = ()) -> str:
     """The address of an experiment. suffix: that of its data."""
-    return f"/experiments/{part(name)}{suffix}"
+    return with_query(f"/experiments/{part(name)}{suffix}", pairs)
 
 
 def scorer_address(name: str, suffix: str = "") -> str:

@@ -11,6 +11,7 @@ from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.ledger.labels import ModeGone
 from evalstone.scorers.base import Scorer
 from evalstone.view.drafts import Meanwhile
+from evalstone.view.experiments import CannotStart, Experiments
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.collect import collect, collect_page
@@ -29,6 +30,7 @@ from evalstone.view.pages.edit import (
     write_sample,
 )
 from evalstone.view.pages.experiment import experiment_page
+from evalstone.view.pages.experiments import experiments_page, start_experiment, stop_experiment
 from evalstone.view.pages.judge import judge_page
 from evalstone.view.pages.judges import judges_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
@@ -72,6 +74,8 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/scorers", scorers_page),
     ("/scorers{suffix}", scorers_page),
     ("/scorers/{name}", scorer_page),
+    ("/experiments", experiments_page),
+    ("/experiments{suffix}", experiments_page),
     ("/experiments/{name}", experiment_page),
     ("/datasets", datasets_page),
     ("/datasets{suffix}", datasets_page),
@@ -96,6 +100,8 @@ WRITES: tuple[tuple[str, Write], ...] = (
     ("/drafts/save", save_dataset),
     ("/drafts/discard", discard_changes),
     ("/drafts/read", read_file),
+    ("/experiments/start", start_experiment),
+    ("/experiments/stop", stop_experiment),
 )
 """The routes of the forms that change something."""
 WRITES_OF_SAMPLES: tuple[tuple[str, Write], ...] = (("/drafts/write", write_sample), ("/drafts/collect", collect))
@@ -112,9 +118,12 @@ def application(
     any_address: bool = False,
     token: str = "",
     own: Sequence[Scorer] = (),
+    experiments: Experiments | None = None,
 ) -> App:
     """The pages over a shelf, as an ASGI application; `hosts`, `any_address` and `token` as for `Guard`. own: scorers
     with code of the user's, which is run to show their prompts.
+
+    experiments: those that can be started; by default, only their runs are shown.
 
     Raises:
         MissingDependency: Starlette isn't installed.
@@ -132,7 +141,7 @@ def application(
             return error_page(405, "This address is for something else.", error.headers)
         return error_page(404, "There is no such page.")
 
-    library = Library(shelf, own)
+    library = Library(shelf, own, experiments)
     app = Starlette(
         routes=[
             *(Route(path, partial(show, library)) for path, show in PAGES),
@@ -153,6 +162,7 @@ def application(
             TooLarge: lambda _, error: error_page(413, error),
             BadAddress: lambda _, error: error_page(400, error),
             Meanwhile: lambda _, error: error_page(409, error),
+            CannotStart: lambda _, error: error_page(409, error),
             ModeGone: lambda _, error: error_page(409, sentence(str(error))),
             EvalstoneError: lambda _, error: error_page(503, error),
             Exception: lambda _, error: error_page(500, BUG),

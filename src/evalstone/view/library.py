@@ -14,6 +14,7 @@ from evalstone.ledger.live import streams
 from evalstone.ledger.store import Ledger
 from evalstone.scorers.base import Scorer
 from evalstone.view.calibrations import Calibrations
+from evalstone.view.experiments import Experiments
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.comparisons import Comparisons
 from evalstone.view.indexing.dataset_differences import DatasetDifference, DatasetDifferences
@@ -37,9 +38,10 @@ MOST_SHEETS = 4
 class Library:
     """The runs on a shelf, their indexes, the calibrations of their judges, and what is known of live scores."""
 
-    def __init__(self, shelf: Shelf, own: Sequence[Scorer] = ()) -> None:
+    def __init__(self, shelf: Shelf, own: Sequence[Scorer] = (), experiments: Experiments | None = None) -> None:
         self.own = {scorer.signature: scorer for scorer in own}
         """Scorers whose code is run to show their prompts, by signature."""
+        self.experiments = Experiments(shelf) if experiments is None else experiments
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
         self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)
