@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
@@ -71,6 +73,31 @@ def test_the_only_run_in_the_folders_is_opened(tmp_path: Path, serve: Serve) -> 
     assert serve("results")[1].endswith(f"/runs/{only.id}")
     write_run(run_of(["0"]), tmp_path / "results" / "two")
     assert serve("results")[1].endswith("/")
+
+
+@pytest.mark.slow
+def test_an_experiment_that_is_named_is_opened_and_started(tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "data.jsonl").write_text('{"output": "right"}')
+    lines = ['name = "first"', 'ledger = "own.db"', 'scorers = ["contains(expected=right)"]', "[experiment]"]
+    (tmp_path / "elsewhere" / "exp.toml").write_text("\n".join([*lines, 'data = ["data.jsonl"]']))
+    _, address = serve("elsewhere/exp.toml")
+    assert address.endswith("/experiments/first")
+    with urlopen(address) as reply:
+        fields = dict(re.findall('type="hidden" name="([^"]*)" value="([^"]*)"', reply.read().decode()))
+    origin = address.removesuffix("/experiments/first")
+    sent = Request(f"{origin}/experiments/start", urlencode(fields).encode(), {"Origin": origin})
+    with urlopen(sent) as reply:
+        assert reply.url == f"{address}?file=elsewhere%2Fexp.toml"
+    until = time.monotonic() + 60
+    while b"Complete." not in (page := urlopen(address).read()):
+        assert time.monotonic() < until, page
+        time.sleep(0.1)
+    _, other = serve("elsewhere/exp.toml", "--host", "0.0.0.0", "--ledger", str(tmp_path / "elsewhere" / "own.db"))
+    with build_opener(HTTPCookieProcessor()).open(other) as reply:
+        page = reply.read().decode()
+    assert "from pages on loopback only" in page
+    assert "experiments/start" not in page
 
 
 @pytest.mark.slow

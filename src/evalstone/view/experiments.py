@@ -76,20 +76,29 @@ class Experiment:
         return tuple(cell for cell in self.cells if cell.planned)
 
     @cached_property
-    def n_done(self) -> int:
-        """The number of the first cells that are complete, as the command counts them: each ran after the one before.
-
-        If all are, and the latest start has run none of them yet, it starts over: 0.
-        """
+    def n_complete(self) -> int:
+        """The number of the first cells that are complete, as the command counts: each ran after the one before."""
         done = 0
         for cell in self.planned:
             is_next = not done or cell.age < self.planned[done - 1].age
             if cell.card is None or cell.card.state != "complete" or not is_next:
                 return done
             done += 1
+        return done
+
+    @property
+    def n_done(self) -> int:
+        """The same, but 0 if all are and the latest start, which starts over, has run none of them yet."""
         last = self.planned[-1].card if self.planned else None
-        restarted = self.launch is not None and last is not None and self.launch.before == last.id
-        return 0 if restarted else done
+        return (
+            0 if self.launch is not None and last is not None and self.launch.replaced == last.id else self.n_complete
+        )
+
+    @property
+    def replaced(self) -> str:
+        """The run of the last cell if a start starts over, because all cells are complete; "" otherwise."""
+        last = self.planned[-1].card if self.planned else None
+        return last.id if last is not None and self.n_complete == len(self.planned) else ""
 
     @property
     def is_complete(self) -> bool:
@@ -200,14 +209,13 @@ class Experiments:
             return found.name
         if found.refusal:
             raise CannotStart(found.refusal)
-        last = found.planned[-1].card
         self.launches.start(
             file.path,
             found.name,
             self.arguments(file),
             command=self.command(file),
             seen=seen,
-            before=last.id if last is not None else "",
+            replaced=found.replaced,
         )
         return found.name
 

@@ -57,8 +57,8 @@ class Launch:
     command: str
     started: str
     """When, in UTC; it tells starts apart."""
-    before: str
-    """The run of the last cell that was there before; "" for none."""
+    replaced: str
+    """The run of the last cell, if all cells were complete before, so that it starts over; "" otherwise."""
     state: LaunchState
     code: int | None = None
     """The exit code of a process that has ended, and wasn't killed."""
@@ -91,7 +91,7 @@ class Launches:
         return self._read(self._folder(file))
 
     def start(
-        self, file: str, experiment: str, arguments: Sequence[str], *, command: str, seen: str, before: str
+        self, file: str, experiment: str, arguments: Sequence[str], *, command: str, seen: str, replaced: str
     ) -> None:
         """Start the command, unless it runs already or was started since.
 
@@ -101,7 +101,7 @@ class Launches:
             arguments: Those of the command.
             command: The command as it is shown.
             seen: When the latest start was that whoever starts it knows of; "" for none.
-            before: The run of the last cell that is there; "" for none.
+            replaced: The run of the last cell, if it starts over; "" otherwise.
 
         Raises:
             StorageError: The folder can't be written, or no process can be started.
@@ -123,7 +123,7 @@ class Launches:
                     "experiment": experiment,
                     "command": command,
                     "started": datetime.now(UTC).isoformat(),
-                    "before": before,
+                    "replaced": replaced,
                 }
                 _write(folder / START, json.dumps(about))
                 self._run(folder, held, arguments)
@@ -211,7 +211,7 @@ class Launches:
                 str(about["experiment"]),
                 str(about["command"]),
                 str(about["started"]),
-                str(about["before"]),
+                str(about["replaced"]),
                 "running",
             )
         except (OSError, ValueError, KeyError, TypeError):
