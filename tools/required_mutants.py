@@ -1016,4 +1016,32 @@ REQUIRED: tuple[Mutant, ...] = (
         "with_more(self.tallies)\n        return covered",
         ("tests/view/test_live.py",),
     ),
+    Mutant(
+        "a form starts a file that isn't in the list",
+        f"{VIEW}/experiment_files.py",
+        "if file.path == path),",
+        "if path.endswith(file.path)),",
+        ("tests/view/test_experiments.py",),
+    ),
+    Mutant(
+        "a link to a file elsewhere is listed as an experiment",
+        f"{VIEW}/experiment_files.py",
+        " and not file.is_symlink()",
+        "",
+        ("tests/view/test_experiments.py",),
+    ),
+    Mutant(
+        "pages beyond loopback start experiments",
+        f"{VIEW}/experiments.py",
+        "if refusal := self.shelf.refusal or self._refusal:",
+        "if refusal := self.shelf.refusal:",
+        ("tests/view/test_experiments.py",),
+    ),
+    Mutant(
+        "an experiment is started that may not be",
+        f"{VIEW}/experiments.py",
+        "if found.refusal:",
+        "if False:",
+        ("tests/view/test_experiments.py",),
+    ),
 )
