@@ -243,7 +243,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     in_file = config.in_file | {"target"} if "targets" in cast("dict[str, Any]", config.experiment) else config.in_file
     for cell in _named_cells(config):
         with beside(folder):
-            target = None if cell.target is None else _target(cell.target, cell.parameters, config.ledger)
+            target: Any = None if cell.target is None else _target(cell.target, cell.parameters, config.ledger)
         out = None if config.out is None else str(Path(config.out) / cell.name)
         name = f"{config.name} {cell.name}".strip()
         one = replace(config, data=cell.data, target=target, out=out, name=name, in_file=in_file)
