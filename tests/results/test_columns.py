@@ -127,8 +127,8 @@ def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -
     found = [entry for _, entry in columns.entries_of(columns.cases_of(some))]
     assert found == [entry for entry in columns.entries() if entry.sample_id in some]
     values = [entry.value for entry in columns.entries()]
-    assert [None if math.isnan(value) else value for _, _, value in columns.cells()] == values
-    assert [columns.sample(case) for case, _, _ in columns.cells()] == [entry.sample_id for entry in columns.entries()]
+    assert [None if math.isnan(value) else value for value in columns.cells()[2]] == values
+    assert [columns.sample(case) for case in columns.cells()[0]] == [entry.sample_id for entry in columns.entries()]
 
 
 @pytest.mark.parametrize(("second", "places"), [(1, (1, 0)), (5, (5, 0)), (8, (8, 0))])

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from evalstone import Record, Run, compare, gate, read_run, write_run
+from evalstone import DataError, Record, Run, compare, gate, read_run, write_run
 from evalstone._core.storage import Location
+from evalstone.datasets.stored import record_line
 from evalstone.results import record_blocks, summary
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name, write_table
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
@@ -121,3 +124,36 @@ def opened_any(folder: Path, number: int) -> RecordBlocks:
     calls = {n: Location(str(folder / "calls" / name)) for n, name in enumerate(names)}
     there = {n: file for n, file in calls.items() if file.found()}
     return RecordBlocks(SCORERS, "p", [Location(str(folder / BLOCKS / name)) for name in names], there)
+
+
+def test_what_is_wrong_with_a_folder_names_the_file(tmp_path: Path) -> None:
+    found = [record(sample_id=f"s{number}", scorer=s, signature=f"{s}@1") for number in range(4) for s in "ab"]
+    for number in range(2):
+        block(tmp_path, number, found[4 * number : 4 * number + 4])
+    first, second = (tmp_path / BLOCKS / block_name("p", number) for number in range(2))
+    whole = second.read_bytes()
+    assert [*opened(tmp_path, 2).texts()] == [*map(record_line, found)]
+    with pytest.raises(DataError, match=r"p-000001.parquet is no block of the run p, which has 1 block"):
+        opened(tmp_path, 1)
+    with pytest.raises(DataError, match=r"p-000002.parquet is missing"):
+        opened(tmp_path, 3)
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(DataError, match=r"p-000001.parquet is block 0 of p, not block 1 of p"):
+        opened(tmp_path, 2)
+    second.write_bytes(whole[:-100])
+    with pytest.raises(DataError, match=r"p-000001.parquet cannot be read as Parquet"):
+        opened(tmp_path, 2)
+    table = pq.read_table(first)
+    pq.write_table(table.drop_columns(["value"]), second)
+    with pytest.raises(DataError, match=r"p-000001.parquet has no column value"):
+        opened(tmp_path, 2)
+    pq.write_table(table.replace_schema_metadata({}), second)
+    with pytest.raises(DataError, match=r"p-000001.parquet is no table of evalstone"):
+        opened(tmp_path, 2)
+    pq.write_table(table.set_column(table.schema.get_field_index("value"), "value", pa.array([0.25] * 4)), first)
+    second.write_bytes(whole)
+    with pytest.raises(DataError, match="don't add up"):
+        opened(tmp_path, 2).columns.values([0])
+    block(tmp_path, 0, found[4:])
+    with pytest.raises(DataError, match=r"p-000001.parquet, row 0: sample 's2' by 'a@1' is a duplicate of row 0 in"):
+        opened(tmp_path, 2).columns.values([0])

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 from evalstone._core.addresses import beside
 from evalstone._core.files import file_text, home_expanded, is_folder
@@ -165,6 +165,14 @@ class RunConfig(Thresholds, Outputs):
         int | None, option("--look N", "Statistics", "The number of this look at growing data.", default="1", min=1)
     ] = None
     out: options.Out = None
+    keep: Annotated[
+        Literal["all", "evidence", "scores"] | None,
+        option(
+            "--keep",
+            "Output",
+            "Write the records as Parquet, and all of each, all but the judge calls, or only the scores.",
+        ),
+    ] = None
     top: options.Top = 3
     quiet: options.Quiet = False
     verbose: Annotated[

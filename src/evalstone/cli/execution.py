@@ -43,8 +43,9 @@ REQUIRED = {
     **dict.fromkeys(OF_BASELINE, ("baseline",)),
     **dict.fromkeys(("alpha", "missing", "look"), tuple(CRITERIA)),
     "sequential": ("min", "max", "max_regression"),
+    "keep": ("out",),
 }
-"""Settings of thresholds, and the settings of which they require one."""
+"""Settings, and those of which they require one."""
 TESTS_MEANS = "during a run, only means and regressions are tested; test the finished run"
 EXCLUDED_BY_SEQUENTIAL = {
     "batch": "the answers of a batch arrive together",
@@ -117,7 +118,7 @@ def save(result: evalstone.Run, config: RunConfig, stop: evalstone.StopSignal | 
 
     try:
         with handled(_twice(first)):
-            return [str(evalstone.write_run(result, out))]
+            return [str(evalstone.write_run(result, out, keep=config.keep))]
     except KeyboardInterrupt:
         to_stderr(f"Stopped. The results are in {shown(config.ledger)}, run {result.id}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
@@ -148,6 +149,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.api import plan_for
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
+    from evalstone.results.record_tables import check_installed
     from evalstone.run.hidden_plugins import hidden_plugins
     from evalstone.run.plan import scorer_info
     from evalstone.run.runner import check_names
@@ -193,6 +195,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     with config.naming_file("max_change"):
         config.largest_changes(infos, criteria)
     if config.out is not None:
+        if config.keep is not None:
+            check_installed()
         prepare(config.out)
         for name in (RECORDS, SUMMARY, SAMPLES):
             check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))

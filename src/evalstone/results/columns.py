@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import operator
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
@@ -351,18 +352,28 @@ class Columns:
 
     def entries_of(self, cases: Collection[int]) -> Iterator[tuple[int, Entry]]:
         """The entries of some of the cases, each after the number of its case, in the order of the records."""
-        step = len(self._scorers)
-        for place, row in enumerate(self.rows() if cases else ()):
+        step, rows = len(self._scorers), self.rows() if cases else ()
+        if isinstance(rows, range) and not self._cells:
+            for case in sorted(cases):
+                for place in range(case * step, (case + 1) * step):
+                    yield case, self._entry(place, place, case, place - case * step)
+            return
+        for place, row in enumerate(rows):
             case, number = divmod(self._cells[row] if self._cells else row, step)
             if case in cases:
                 yield case, self._entry(place, row, case, number)
 
-    def cells(self) -> Iterator[tuple[int, int, float]]:
+    def cells(self) -> tuple[Any, Any, Any]:
         """Of each entry, the number of its case and of its scorer, and the value (NaN without a score), in the order of
-        the records."""
-        step = len(self._scorers)
-        for row in self.rows():
-            yield *divmod(self._cells[row] if self._cells else row, step), self._values[row]
+        the records, as arrays of numpy."""
+        np: Any = importlib.import_module("numpy")
+        rows = self.rows()
+        cells, values = np.array(self._cells if self._cells else rows, np.int64), np.array(self._values)
+        if self._cells and not isinstance(rows, range):
+            cells = cells[np.array(rows, np.int64)]
+        if not isinstance(rows, range):
+            values = values[np.array(rows, np.int64)]
+        return *np.divmod(cells, len(self._scorers)), values
 
     def sample(self, case: int) -> str:
         """The sample of a case."""

@@ -55,6 +55,8 @@ BLOCKS, CALLS = "blocks", "calls"
 ROWS_PER_GROUP = {BLOCKS: 16_384, CALLS: 4096}
 _PATTERN = "*-??????.parquet"
 ROWS_PER_BLOCK = 65_536
+_AT_ONCE = 256
+"""How many records are read when one is needed."""
 _COLUMNS = ("sample_id", "trial", "signature", "kind", "value", "group", "weight", "exact")
 """What `Columns` has of a record."""
 
@@ -196,7 +198,9 @@ class RecordBlocks(StoredRecords):
         self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in enumerate(blocks)]
         self._ends = [*accumulate(block.rows for block in self._blocks)]
         self._cached: tuple[int, list[Record]] = -1, []
-        """The first row and the records of the row group that was read last."""
+        """The place of the first one, and the records that were read last."""
+        self._group: tuple[int, Any, Any, _Block] | None = None
+        """The row group that was read last, as `_group_of` returns it."""
 
     @classmethod
     def of_folder(cls, folder: Location, scorers: Sequence[ScorerInfo], plan: str, number: int) -> RecordBlocks:
@@ -378,16 +382,35 @@ class RecordBlocks(StoredRecords):
     def _at(self, place: int) -> Record:
         first, records = self._cached
         if not first <= place < first + len(records):
-            first, records = self._cached = self._group_of(place)
+            first, records = self._cached = self._window(place)
         return records[place - first]
+
+    def _window(self, place: int) -> tuple[int, list[Record]]:
+        """Some records around one: the place of the first, and the records."""
+        if self._group is None or not self._group[0] <= place < self._group[0] + self._group[1].num_rows:
+            self._group = self._group_of(place)
+        first, table, calls, block = self._group
+        start = (place - first) // _AT_ONCE * _AT_ONCE
+        row = self._place(first)[1] + start
+        some = table.slice(start, _AT_ONCE)
+        if calls is not None:
+            compute = _arrow("pyarrow.compute")
+            numbers = calls.column("record")
+            calls = calls.filter(
+                compute.and_(compute.greater_equal(numbers, row), compute.less(numbers, row + _AT_ONCE))
+            )
+        try:
+            return first + start, records_of(some, calls, row)
+        except DataError as error:
+            raise DataError(f"{block.records}, ", error) from None
 
     def _place(self, place: int) -> tuple[_Block, int]:
         """The block of a record, and its row in it."""
         number = bisect_right(self._ends, place)
         return self._blocks[number], place - (self._ends[number] - self._blocks[number].rows)
 
-    def _group_of(self, place: int) -> tuple[int, list[Record]]:
-        """The row group of a record: the place of its first one, and its records."""
+    def _group_of(self, place: int) -> tuple[int, Any, Any, _Block]:
+        """The row group of a record: the place of its first one, the rows, their calls, and its block."""
         block, row = self._place(place)
         group = bisect_right(block.groups, row) - 1
         first = block.groups[group]
@@ -396,10 +419,7 @@ class RecordBlocks(StoredRecords):
         calls = None
         if block.calls is not None and block.keep == "all":
             calls = _calls_of(block.calls, first, first + table.num_rows)
-        try:
-            return place - row + first, records_of(table, calls, first)
-        except DataError as error:
-            raise DataError(f"{block.records}, ", error) from None
+        return place - row + first, table, calls, block
 
     def texts(self) -> Iterator[str]:
         """The records as lines of `records.jsonl`."""

@@ -273,7 +273,9 @@ def _record_of(row: Mapping[str, Any], calls: list[dict[str, Any]]) -> Record:
             outcome = read_data(_StoredFailure, row).outcome
         case other:  # of a newer version
             outcome = Skipped(f"{other}: {read_data(Skipped, row).reason}")
-    return read_data(Record, {**row, "outcome": outcome, "calls": calls})
+    return read_data(
+        Record, {**row, "outcome": outcome, "calls": calls, "left_out_cost": 0.0 if calls else row["cost"]}
+    )
 
 
 def _json(row: Mapping[str, Any], name: str) -> Any:
@@ -412,6 +414,11 @@ def _arrow() -> Any:
         return importlib.import_module("pyarrow")
     except ImportError:
         raise MissingDependency("pyarrow", "parquet") from None
+
+
+def check_installed() -> None:
+    """Raise MissingDependency unless pyarrow is installed."""
+    _arrow()
 
 
 def _types() -> Any:

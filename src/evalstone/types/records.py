@@ -258,6 +258,9 @@ class Record(NoTruthValue):
     """The sample's `trial`."""
     weight: float | None = None
     """The sample's `weight`."""
+    left_out_cost: float | None = 0.0
+    """US dollars of judge calls that aren't in `calls`, because the run didn't keep them; None if a price is
+    unknown."""
 
     def __post_init__(self) -> None:
         if isinstance(self.outcome, Score) and self.outcome.scale is None:
@@ -273,7 +276,7 @@ class Record(NoTruthValue):
     @property
     def cost(self) -> float | None:
         """US dollars paid for this record; None if the price of a call is unknown."""
-        return total_cost(call.cost for call in self.calls) if self.calls else 0.0
+        return total_cost(call.cost for call in self.calls) if self.calls else self.left_out_cost
 
     @property
     def value(self) -> float | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
+import importlib
 import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstone.results.columns import Entry
 
@@ -28,39 +28,46 @@ class Ranking:
     @classmethod
     def of(cls, run: Run) -> Ranking:
         """The ranking of a run."""
-        scorers, size = run.scorers, run.columns.size
-        totals, scored, records = array("d", [0.0]) * size, array("l", [0]) * size, array("l", [0]) * size
-        for case, number, value in run.columns.cells():
-            records[case] += 1
-            if value == value:  # not NaN
-                totals[case] += scorers[number].goodness(value)
-                scored[case] += 1
-        cases = range(size) if all(records) else [case for case in range(size) if records[case]]
-        means = array("d", [totals[case] / scored[case] if scored[case] else math.nan for case in cases])
-        return cls(run, cases, means)
+        np: Any = importlib.import_module("numpy")
+        size = run.columns.size
+        cases, numbers, values = run.columns.cells()
+        goodness = values / np.array([info.scale for info in run.scorers])[numbers]
+        lower = np.array([info.lower_is_better for info in run.scorers])[numbers]
+        goodness = np.where(lower, 1 - goodness, goodness)
+        known = ~np.isnan(values)
+        totals = np.zeros(size)
+        np.add.at(totals, cases[known], goodness[known])  # in the order of the records
+        scored = np.bincount(cases[known], minlength=size)
+        with np.errstate(invalid="ignore"):
+            means = np.where(scored > 0, totals / scored, math.nan)
+        present = np.bincount(cases, minlength=size) > 0
+        if present.all():
+            return cls(run, range(size), array("d", means.tobytes()))
+        return cls(run, np.flatnonzero(present).tolist(), array("d", means[present].tobytes()))
 
     def worst(self, most: int) -> dict[str, list[int]]:
         """The samples with the lowest means below 1, worst first: their keys, with the places of their records. Of
         several trials of a sample, only the worst is listed, so that one sample doesn't fill the list."""
-        places = [place for place, mean in enumerate(self.means) if mean < 1]
+        np: Any = importlib.import_module("numpy")
+        means = np.array(self.means)
+        places: Any = np.flatnonzero(means < 1)
         if self.run.trials > 1:
             best: dict[str, int] = {}
             for place in places:
-                sample = self.run.columns.sample(self.cases[place])
-                first = best.setdefault(sample, place)
+                sample = self.run.columns.sample(self.cases[int(place)])
+                first = best.setdefault(sample, int(place))
                 if self.means[place] < self.means[first]:
-                    best[sample] = place
-            places = list(best.values())
-        return self._records(heapq.nsmallest(most, places, key=self.means.__getitem__))
+                    best[sample] = int(place)
+            places = np.array([*best.values()], np.int64)
+        return self._records(places[np.argsort(means[places], kind="stable")[:most]].tolist())
 
     def listed(self, most: int) -> dict[str, list[int]]:
         """The samples to list, in the order of the records: those without a score, then those with the lowest means.
         Their keys, with the places of their records."""
-        goodness = [-1.0 if math.isnan(mean) else mean for mean in self.means]
-        places = range(len(goodness))
-        if len(places) > most:
-            places = sorted(heapq.nsmallest(most, places, key=goodness.__getitem__))
-        return self._records(places)
+        np: Any = importlib.import_module("numpy")
+        means = np.array(self.means)
+        order = np.argsort(np.where(np.isnan(means), -1.0, means), kind="stable")
+        return self._records(sorted(order[:most].tolist()))
 
     def _records(self, places: Iterable[int]) -> dict[str, list[int]]:
         """The keys of the samples at these places, in their order, with the places of their records."""
