@@ -348,8 +348,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the worst samples are the best",
         f"{VIEWS}/ranking.py",
-        "heapq.nsmallest(most, places, key=self.means.__getitem__)",
-        "heapq.nlargest(most, places, key=self.means.__getitem__)",
+        "np.argsort(means[places], kind=",
+        "np.argsort(-means[places], kind=",
         ("tests/results/views/test_run.py",),
     ),
     Mutant(
@@ -362,8 +362,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a page of very many samples holds the best",
         f"{VIEWS}/ranking.py",
-        "heapq.nsmallest(most, places, key=goodness.__getitem__)",
-        "heapq.nlargest(most, places, key=goodness.__getitem__)",
+        "np.argsort(np.where(np.isnan(means), -1.0, means), kind=",
+        "np.argsort(-np.where(np.isnan(means), -1.0, means), kind=",
         ("tests/report/test_html.py",),
     ),
     Mutant(

@@ -363,7 +363,7 @@ class Columns:
             if case in cases:
                 yield case, self._entry(place, row, case, number)
 
-    def cells(self) -> tuple[Any, Any, Any]:
+    def cells(self) -> tuple[Sequence[int], Sequence[int], Sequence[float]]:
         """Of each entry, the number of its case and of its scorer, and the value (NaN without a score), in the order of
         the records, as arrays of numpy."""
         np: Any = importlib.import_module("numpy")
@@ -373,7 +373,8 @@ class Columns:
             cells = cells[np.array(rows, np.int64)]
         if not isinstance(rows, range):
             values = values[np.array(rows, np.int64)]
-        return *np.divmod(cells, len(self._scorers)), values
+        cases, numbers = np.divmod(cells, len(self._scorers))
+        return cases, numbers, values
 
     def sample(self, case: int) -> str:
         """The sample of a case."""

@@ -30,10 +30,11 @@ class Ranking:
         """The ranking of a run."""
         np: Any = importlib.import_module("numpy")
         size = run.columns.size
-        cases, numbers, values = run.columns.cells()
-        goodness = values / np.array([info.scale for info in run.scorers])[numbers]
-        lower = np.array([info.lower_is_better for info in run.scorers])[numbers]
-        goodness = np.where(lower, 1 - goodness, goodness)
+        cases, numbers, values = map(np.asarray, run.columns.cells())
+        goodness = np.empty(len(values))
+        for number, info in enumerate(run.scorers):
+            own = numbers == number
+            goodness[own] = info.goodness(values[own])
         known = ~np.isnan(values)
         totals = np.zeros(size)
         np.add.at(totals, cases[known], goodness[known])  # in the order of the records
