@@ -19,9 +19,10 @@ from evalstone.datasets.identity import version_of
 from evalstone.datasets.loading import Dataset
 from evalstone.datasets.stored import sample_line, sample_of, sample_row, write_samples
 from evalstone.errors import ConfigError
+from evalstone.ledger.datasets import write_version
 from evalstone.ledger.store import Ledger
 from evalstone.view.app import application
-from evalstone.view.drafts import EDITS, DatasetFolder
+from evalstone.view.drafts import EDITS, LOCK, DatasetFolder
 from evalstone.view.sample_form import LONGEST_FIELD, edited, fields_of
 from evalstone.view.shelf import Shelf
 from tests.datasets.test_stored import SAMPLES as ANY_SAMPLE
@@ -262,6 +263,47 @@ def test_a_file_that_appears_after_the_edits_were_begun_is_not_overwritten(clien
     assert (folder / NAME).read_text() == "mine\n"
 
 
+def test_a_file_that_changes_while_it_is_saved_is_not_overwritten(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(*given: Any) -> None:
+        write_version(*given)
+        (folder / NAME).write_text("mine\n")
+
+    monkeypatch.setattr("evalstone.view.editing.write_version", meanwhile)
+    assert change(client, "q1", reference="one") == 303
+    assert save(client) == 409
+    assert (folder / NAME).read_text() == "mine\n"
+    assert "1 changed" in said(client.get(EDIT))
+
+
+def test_edits_that_a_kill_left_after_the_file_was_written_are_saved_already(
+    client: Client, folder: Path, url: str
+) -> None:
+    assert change(client, "q1", reference="one") == 303
+    edits = (folder / f"{NAME}{EDITS}").read_bytes()
+    assert save(client) == 303
+    before = (folder / NAME).stat().st_ino
+    (folder / f"{NAME}{EDITS}").write_bytes(edits)
+    assert save(pages(url, folder)) == 303
+    assert [*folder.glob(f"*{EDITS}")] == []
+    assert (folder / NAME).stat().st_ino == before
+    (folder / f"{NAME}{EDITS}").write_bytes(edits)
+    assert change(client, "q2", reference="two") == 303
+    assert save(client) == 409
+
+
+@pytest.mark.parametrize("name", [f"{NAME}{EDITS}", LOCK])
+def test_no_link_is_followed_out_of_the_folder(client: Client, folder: Path, tmp_path: Path, name: str) -> None:
+    seen = form_in(client.get(f"{EDIT}/samples/q1").text, "/drafts/write")
+    (tmp_path / "theirs").write_text("mine\n")
+    (folder / LOCK).unlink(missing_ok=True)
+    (folder / name).symlink_to(tmp_path / "theirs")
+    reply = client.post("/drafts/write", {**seen, "reference": "one"})
+    assert (reply.status, name in said(reply)) == (503, True), said(reply)
+    assert (tmp_path / "theirs").read_text() == "mine\n"
+
+
 @pytest.mark.parametrize(
     ("name", "file"),
     [
@@ -270,6 +312,8 @@ def test_a_file_that_appears_after_the_edits_were_begun_is_not_overwritten(clien
         ("in memory", "in_memory.jsonl"),
         (".hidden", "hidden.jsonl"),
         ("con.jsonl", "con_.jsonl"),
+        ("Lpt1.v2.csv", "Lpt1_.v2.jsonl"),
+        ("\U00020000" * 90, "\U00020000" * 47 + ".jsonl"),
         ("\u202e\x00/", "dataset.jsonl"),
         ("Höhe/über.parquet", "Höhe_über.jsonl"),
         ("x" * 500, f"{'x' * 100}.jsonl"),

@@ -154,5 +154,9 @@ class HasLines(Protocol):
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
     """Write samples, one per line, with `write_text`."""
-    lines = samples.lines() if isinstance(samples, HasLines) else map(sample_line, samples)
-    write_text(path, (f"{line}\n" for line in lines), redact=False)
+    write_text(path, (f"{line}\n" for line in sample_lines(samples)), redact=False)
+
+
+def sample_lines(samples: Iterable[Sample]) -> Iterator[str]:
+    """Samples as lines (see `sample_line`)."""
+    return samples.lines() if isinstance(samples, HasLines) else map(sample_line, samples)

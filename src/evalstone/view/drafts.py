@@ -11,7 +11,7 @@ import json
 import os
 import threading
 import unicodedata
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from evalstone._core.file_format import DATASET_EDITS_FORMAT, SAMPLE_FORMAT
 from evalstone._core.files import cannot_write, is_folder, lock, private
 from evalstone._core.json import storable
 from evalstone.datasets.loading import Dataset, load
-from evalstone.datasets.stored import RECORDS, SUMMARY, write_samples
+from evalstone.datasets.stored import RECORDS, SUMMARY, sample_lines
 from evalstone.datasets.writing import plain_line, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.ledger.datasets import StoredLines, dataset_versions
@@ -33,6 +33,8 @@ EDITS = ".edits"
 """What follows the name of a dataset's file in the name of the file of its edits."""
 LOCK = ".evalstone.lock"
 LONGEST_NAME = 100
+MOST_BYTES_OF_NAME = 190
+"""File systems take 255 bytes, and the file that is written first has more in its name."""
 _BEGINNING = f'{{"format": "{SAMPLE_FORMAT}", '.encode()
 _RESERVED = frozenset(("con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))))
 """Names that are devices in Windows."""
@@ -121,7 +123,9 @@ class DatasetFolder:
             stem = stem.removesuffix(suffix)
         plain = "".join(each if each.isalnum() or each in "-_." else "_" for each in unicodedata.normalize("NFC", stem))
         plain = plain.lstrip(".-_").rstrip(".")[:LONGEST_NAME] or "dataset"
-        plain = f"{plain}_" if plain.lower() in _RESERVED else plain
+        plain = plain.encode()[:MOST_BYTES_OF_NAME].decode(errors="ignore")
+        device, dot, rest = plain.partition(".")
+        plain = f"{device}_{dot}{rest}" if device.lower() in _RESERVED else plain
         number, name = 1, f"{plain}{LINES}"
         while not self.is_ours(name) and not (self.path / f"{name}{EDITS}").exists():
             number += 1
@@ -172,9 +176,27 @@ class DatasetFolder:
         version = self._versions.get((file, state), "")
         return version if version and ledger.samples(version) else ""
 
-    def write_file(self, file: str, version: str, samples: Sequence[Sample]) -> None:
-        """Write a version. Raises EvalstoneError if it can't be written."""
-        write_samples(self.path / file, samples)
+    def check_unchanged(self, file: str, replaces: str) -> None:
+        """Raise Meanwhile if a file isn't the one that edits began with. replaces: its hash; "" if there was none."""
+        if self.hash_of(file) != replaces or not self.is_ours(file):
+            raise Meanwhile(
+                f"{self.shown_path(file)} was changed elsewhere after these edits were begun, and isn't overwritten. "
+                "Discard the edits, or move the file."
+            )
+
+    def write_file(self, file: str, version: str, samples: Sequence[Sample], replaces: str) -> None:
+        """Write a version.
+
+        Raises:
+            Meanwhile: As for `check_unchanged`, also if it was changed while the samples were written.
+            EvalstoneError: It can't be written.
+        """
+
+        def every() -> Iterator[str]:
+            yield from (f"{line}\n" for line in sample_lines(samples))
+            self.check_unchanged(file, replaces)
+
+        write_text(self.path / file, every(), redact=False)
         self._versions[file, _state(self.path / file)] = version
 
     # ---- Edits ----
@@ -195,12 +217,16 @@ class DatasetFolder:
         """The edits that are to be saved as a file; None if there are none.
 
         Raises:
-            EvalstoneError: They can't be read.
+            EvalstoneError: They can't be read, or are a link: what that leads to is never written.
         """
         path = self.path / f"{file}{EDITS}"
         try:
-            if path.is_symlink() or not path.is_file():
+            if not os.path.lexists(path):
                 return None
+            if path.is_symlink() or not path.is_file():
+                raise EvalstoneError(
+                    f"{path} must be a file with edits, not a link or a folder. Remove it to edit {file}."
+                )
             text = path.read_bytes()
             head, *rows = text.decode().removesuffix("\n").split("\n")
             about = json.loads(head)
@@ -246,12 +272,17 @@ class DatasetFolder:
         with self._lock:
             self._check()
             try:
-                file = open(path, "ab", opener=private)  # noqa: SIM115 - Path.open has no opener
+                file = open(path, "ab", opener=_private_here)  # noqa: SIM115 - Path.open has no opener
             except OSError as error:
-                raise cannot_write(f"cannot write {self.shown}", error) from None
+                raise cannot_write(f"cannot write {self.shown_path(LOCK)}", error) from None
             with file:
                 lock(file)
                 yield
+
+
+def _private_here(path: str, flags: int) -> int:
+    """As `private`, but a link isn't followed, which could lead out of the folder."""
+    return private(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _state(path: Path) -> _State:

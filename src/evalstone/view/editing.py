@@ -15,7 +15,7 @@ from evalstone.errors import EvalstoneError
 from evalstone.ledger.datasets import StoredLines, write_version
 from evalstone.ledger.store import Ledger
 from evalstone.types import Sample
-from evalstone.view.drafts import EDITS, DatasetFolder, Draft, Meanwhile
+from evalstone.view.drafts import EDITS, DatasetFolder, Draft
 from evalstone.view.indexing.places import Places
 from evalstone.view.library import Library
 from evalstone.view.responses import BadAddress, NotThere
@@ -187,11 +187,6 @@ def saved(library: Library, editing: Editing) -> str:
         EvalstoneError: Something can't be read or written.
     """
     draft, folder = editing.draft, editing.folder
-    if folder.hash_of(draft.file) != draft.replaces or not folder.is_ours(draft.file):
-        raise Meanwhile(
-            f"{editing.path} was changed elsewhere after these edits were begun, and isn't overwritten. Discard the "
-            "edits, or move the file."
-        )
     if not editing.size:
         raise EvalstoneError("A dataset has at least one sample. Add one, or keep one.")
     version = Version()
@@ -204,9 +199,12 @@ def saved(library: Library, editing: Editing) -> str:
     samples = SpooledSamples.of(counted())
     if len(samples) != editing.size:
         raise EvalstoneError(f"The samples of version {draft.base} are gone from the ledger.")
-    with library.shelf.writing() as ledger:
-        write_version(ledger, draft.file, str(version), samples)
-    folder.write_file(draft.file, str(version), samples)
+    # If a kill came after the file was written, it has these edits already.
+    if folder.version_in(draft.file, editing.lines.ledger) != str(version):
+        folder.check_unchanged(draft.file, draft.replaces)
+        with library.shelf.writing() as ledger:
+            write_version(ledger, draft.file, str(version), samples)
+        folder.write_file(draft.file, str(version), samples, draft.replaces)
     folder.write(replace(draft, changes={}))
     return str(version)
 
