@@ -843,9 +843,23 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "an edited dataset overwrites what another program wrote meanwhile",
-        f"{VIEW}/editing.py",
-        "if folder.hash_of(draft.file) != draft.replaces or not folder.is_ours(draft.file):",
+        f"{VIEW}/drafts.py",
+        "if self.hash_of(file) != replaces or not self.is_ours(file):",
         "if False:",
+        ("tests/view/test_edit.py",),
+    ),
+    Mutant(
+        "an edited dataset overwrites what another program wrote while it was saved",
+        f"{VIEW}/drafts.py",
+        '(f"{line}\\n" for line in sample_lines(samples))\n            self.check_unchanged(file, replaces)',
+        '(f"{line}\\n" for line in sample_lines(samples))',
+        ("tests/view/test_edit.py",),
+    ),
+    Mutant(
+        "the edits of a dataset are written where a link leads",
+        f"{VIEW}/drafts.py",
+        "if path.is_symlink() or not path.is_file():\n                raise",
+        "if False:\n                raise",
         ("tests/view/test_edit.py",),
     ),
     Mutant(
