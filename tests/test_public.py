@@ -71,7 +71,9 @@ UNTYPED = {
     "scorers or their names: the type of a mapping's keys can't be widened": (
         "guard(min) guard(max) Evalstone.*assert_scores(min) Evalstone.*assert_scores(max)"
     ),
-    "a table of a library that need not be installed": "*.to_pandas(return) *.to_polars(return)",
+    "a table of a library that need not be installed": (
+        "*.to_pandas(return) *.to_polars(return) ScoreBatches.schema(return)"
+    ),
     "data of the target, which `score` checks to be a number": "*.measured(return)",
     "any question, by what its answers have in common": "Quotes.*(question) Restates.*(question)",
     "the result is not used": "*.opened(return)",

@@ -190,8 +190,10 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     # groups (* for all), settings, doors without them, why
     ("Runs", FORMATS, "evaluate mark fixture", PYTHON_SHOWS),
     ("Runs", "json", "file", "standard output is for who calls the command"),
-    ("Runs", "out", "evaluate mark fixture", "`write_run(run, folder)`"),
-    ("Runs", "keep", "evaluate mark fixture", "`write_run(run, folder, keep=)`"),
+    ("Runs", "out", "mark fixture", "`write_run(run, folder)`"),
+    ("Runs", "keep engine shard", "mark fixture", "a test has few samples"),
+    ("Runs", "keep engine shard", "action", ARGUMENTS),
+    ("Runs", "shard", "evaluate file", "`evalstone.scale.score_shard`; each process has its own"),
     ("Runs", "top quiet verbose", "evaluate mark fixture action", A_TERMINAL),
     ("Runs", "quiet verbose otel", "file", "asked for with the command"),
     ("Runs", "progress", "run file mark fixture action", "`--quiet`; a test shows none"),

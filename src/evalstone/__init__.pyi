@@ -16,8 +16,6 @@ from evalstone import stats as stats
 from evalstone import targets as targets
 from evalstone import types as types
 from evalstone._core.prompts import Prompt as Prompt
-from evalstone.api import TargetSpec as TargetSpec
-from evalstone.api import UserSpec as UserSpec
 from evalstone.api import adry_run as adry_run
 from evalstone.api import aevaluate as aevaluate
 from evalstone.api import ascore as ascore
@@ -115,6 +113,8 @@ from evalstone.results.run import Run as Run
 from evalstone.run.budget import StopSignal as StopSignal
 from evalstone.run.notifier import SampleResult as SampleResult
 from evalstone.run.plan import BatchOptions as BatchOptions
+from evalstone.run.planning import TargetSpec as TargetSpec
+from evalstone.run.planning import UserSpec as UserSpec
 from evalstone.run.saved import read_run as read_run
 from evalstone.scorers import (
     GEval as GEval,

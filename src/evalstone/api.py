@@ -6,92 +6,38 @@ import asyncio
 import contextlib
 import functools
 import sys
-import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from evalstone._core import sync
 from evalstone._core.declarations import Rule, check_argument, check_flags
-from evalstone._core.display import joined
-from evalstone.datasets import Dataset, Samples, load
+from evalstone._core.front_ends import Setting
+from evalstone._core.storage import Location
+from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping, unknown_field
-from evalstone.errors import ConfigError, EvalstoneWarning
-from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, NoJudge
-from evalstone.judges.parse import parse_judge
-from evalstone.ledger import AsyncLedger
+from evalstone.errors import ConfigError, invalid
+from evalstone.judges.base import JudgeSpec, MemberCalls
 from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
-from evalstone.run.hidden_plugins import hidden_plugins
 from evalstone.run.notifier import SampleResult
+from evalstone.run.opening import open_session
 from evalstone.run.plan import BatchOptions, Plan
-from evalstone.run.runner import execute
-from evalstone.run.saved import recorded_run
+from evalstone.run.planning import TargetSpec, UserSpec, plan_for
+from evalstone.run.runner import check_names, execute
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import AskScope, Session
-from evalstone.scorers import Scorer, parse_scorers
+from evalstone.run.session import AskScope
 from evalstone.scorers.base import ScorerSpec
 from evalstone.scorers.registry import specs_of
-from evalstone.targets import Target, User, parse_target, parse_user
 from evalstone.types import SAMPLE_FIELDS, Record, Sample, SampleFields
 
 if TYPE_CHECKING:
     from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
     from evalstone.results.estimate import Estimate
 
-TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
-"""A function, an address such as "my_app:agent", a table of settings, or a Target."""
-UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
-"""A list of messages, a function or its address, a judge or its name, a table of settings, or a User."""
-
 _TAGS = Rule("one text or several", lambda value: isinstance(value, Iterable))
-
-
-def plan_for(
-    samples: Samples,
-    scorers: ScorerSpec | Iterable[ScorerSpec],
-    *,
-    judge: JudgeSpec | None = "lexical",
-    target: TargetSpec | None = None,
-    trials: int = 1,
-    user: UserSpec | None = None,
-    map: ColumnMapping | None = None,
-    limit: int | None = None,
-    keep_reasoning: bool = False,
-    ledger: str | Path | None = None,
-) -> Plan:
-    """The plan of an evaluation, unchecked. Arguments are those of `evaluate`."""
-    dataset = samples if isinstance(samples, Dataset) else load(samples, map=map)
-    dataset = dataset.first(limit)
-    find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
-    answering = None if target is None else parse_target(target, find_run=find_run)
-    talking = None if user is None else parse_user(user)
-    specs = specs_of(scorers)
-    parsed = parse_scorers(specs)
-    named = (scorer.name for scorer, spec in zip(parsed, specs, strict=True) if isinstance(spec, str | Mapping))
-    for said in hidden_plugins(named, judge):
-        warnings.warn(said, EvalstoneWarning, stacklevel=2)
-    return Plan(
-        dataset,
-        parsed,
-        judge_for(parsed, judge),
-        target=answering,
-        trials=trials,
-        user=talking,
-        keep_reasoning=keep_reasoning,
-    )
-
-
-def judge_for(scorers: Sequence[Scorer], judge: JudgeSpec | None) -> Judge:
-    """The run's judge. Raises ConfigError if it is None and a scorer needs one."""
-    if judge is not None:
-        return parse_judge(judge)
-    if asking := [scorer.name for scorer in scorers if scorer.asks_shared_judge]:
-        verb = "needs" if len(asking) == 1 else "need"
-        raise ConfigError(f"{joined(asking)} {verb} a judge, and judge is None; name one, such as lexical")
-    return NoJudge()
 
 
 async def aevaluate(
@@ -116,6 +62,9 @@ async def aevaluate(
     on_sample: Callable[[SampleResult], Awaitable[None] | None] | None = None,
     name: str = "",
     tags: str | Iterable[str] = (),
+    engine: str | None = None,
+    out: str | Path | None = None,
+    keep: Keep = "all",
 ) -> Run:
     """Evaluate samples with scorers.
 
@@ -149,6 +98,12 @@ async def aevaluate(
         on_sample: Called like `on_record`, with each sample and trial once the records of all scorers are stored.
         name: A name for the run, to find it again.
         tags: One or more tags for the run.
+        engine: Score blocks of samples on an engine: "ray", which starts Ray on this machine, or "ray:ADDRESS" of a
+            cluster. Then the samples are a path or an address, the ledger is on PostgreSQL or none, and nothing but
+            samples, scorers, judge, concurrency, map, keep_reasoning, cache, budget, name and tags can be set.
+        out: The results folder of a run on an engine, a path or an address. Blocks that are there aren't scored again.
+        keep: How much a run on an engine keeps of each record: `all`; `evidence`, which leaves out the judge calls; or
+            `scores`, which also leaves out evidence and the reasons of scores.
 
     Returns:
         The run, with a summary for each scorer and every record.
@@ -169,6 +124,30 @@ async def aevaluate(
             from evalstone.report.progress import showing_phases  # noqa: PLC0415 - rich, which only a terminal needs
 
             stack.enter_context(showing_phases())
+        if engine is not None:
+            others = {"target": target, "user": user, "limit": limit, "stop": stop}
+            others |= {"trials": trials > 1, "batch": batch, "on_record": on_record, "on_sample": on_sample}
+            if others_set := [setting for setting, value in others.items() if value]:
+                raise ConfigError(Setting(others_set[0]), " can't be used with ", Setting("engine"))
+            return await sync.call_at_once(
+                functools.partial(
+                    _on_engine,
+                    engine,
+                    samples,
+                    out,
+                    scorers=specs_of(scorers),
+                    judge=judge,
+                    ledger=ledger,
+                    concurrency=concurrency,
+                    map=map,
+                    keep_reasoning=keep_reasoning,
+                    cache=cache,
+                    budget=budget,
+                    keep=keep,
+                    name=name,
+                    tags=(tags,) if isinstance(tags, str) else tuple(tags),
+                )
+            )
         plan = plan_for(
             samples,
             scorers,
@@ -200,6 +179,32 @@ async def aevaluate(
             name=name,
             tags=(tags,) if isinstance(tags, str) else tuple(tags),
         )
+
+
+def _on_engine(
+    engine: str,
+    samples: object,
+    out: str | Path | None,
+    *,
+    ledger: str | Path | None,
+    keep: Keep,
+    name: str,
+    tags: tuple[str, ...],
+    **settings: Any,
+) -> Run:
+    """The run on an engine. settings: the others of `Scoring`."""
+    from evalstone.scale.engines import parse_engine  # noqa: PLC0415 - only for blocks, as the following
+    from evalstone.scale.runs import run_on  # noqa: PLC0415
+    from evalstone.scale.scoring import Scoring, shared_ledger  # noqa: PLC0415
+
+    if not isinstance(samples, str | Path):
+        kind = type(samples).__name__
+        raise ConfigError(invalid("samples", "a path or an address, which workers can read", samples, kind))
+    if out is None:
+        raise ConfigError(Setting("engine"), " needs a results folder: ", Setting("out", ...))
+    check_names(name, tags)
+    scoring = Scoring(ledger=shared_ledger(ledger), **settings)
+    return run_on(parse_engine(engine), str(samples), scoring, Location.of(out), keep=keep, name=name, tags=tags)
 
 
 async def adry_run(
@@ -344,27 +349,6 @@ async def afit_cascade(
         return await cascade.afit(
             labels, accuracy=accuracy, escalated=escalated, ask=MemberCalls(AskScope(session).ask)
         )
-
-
-@asynccontextmanager
-async def open_session(
-    judge: Judge,
-    *others: Judge,
-    ledger: str | Path | None = None,
-    concurrency: int = 32,
-    budget: float | Budget | None = None,
-    keep_reasoning: bool = False,
-) -> AsyncGenerator[Session]:
-    """A session with a judge and a ledger, which is closed at the end. others: more judges to keep connected."""
-    limit = Budget.of(budget, judge, *others)
-    async with contextlib.AsyncExitStack() as stack:
-        store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
-        for each in (judge, *others):
-            await stack.enter_async_context(each.opened())
-        session = Session(judge, ledger=store, concurrency=concurrency, budget=limit)
-        session.keep_reasoning = keep_reasoning
-        stack.push_async_callback(session.close)
-        yield session
 
 
 evaluate = sync.blocking(aevaluate)

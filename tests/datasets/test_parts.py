@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone.datasets import load
-from evalstone.datasets import parts as parts_module
 from evalstone.datasets.files import find_all, rows_of
 from evalstone.datasets.parts import Part, parts_of
 from evalstone.errors import DataError
@@ -65,13 +64,13 @@ def test_files_that_cannot_be_cut_are_one_part(tmp_path: Path) -> None:
     assert [row for _, row in part.rows()] == [{"input": "é"}]
 
 
-def test_the_size_of_a_part_follows_the_length_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_module, "_PIECE", 1)
+def test_the_size_of_a_part_follows_the_length_of_lines(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text("".join(f'{{"input": "{n:04}"}}\n' for n in range(1000)))
     sizes = [len([*part.rows()]) for part in parts_of(find_all(str(path)), 100)]
     assert sum(sizes) == 1000
     assert len(sizes) in (10, 11)
+    assert [len(parts_of(find_all(str(path)), at_least=least)) for least in (1, 3, 20)] == [1, 4, 26]
 
 
 def test_files_that_match_a_pattern_are_one_dataset(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, Panel, ReplayJudge, SelfConsistency
 from evalstone._core.json import to_jsonable
-from evalstone.api import evaluate, plan_for
+from evalstone.api import evaluate
 from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, MemberCalls, leaves
@@ -23,6 +23,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.serving import obliging, serving

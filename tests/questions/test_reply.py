@@ -11,13 +11,13 @@ import pytest
 
 from evalstone import Cascade, ModelJudge, Panel, Sample, Score, ScriptedJudge, SelfConsistency, evaluate
 from evalstone._core.prompts import Prompt
-from evalstone.api import plan_for
 from evalstone.errors import ConfigError, ReplyError
 from evalstone.questions.base import Ask, Question, answer_type, is_votable
 from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.markers import Cites, NotInReply, Subject, WorstFirst
 from evalstone.questions.reply import LabelOrder, label_orders, reply_fields, subject_of
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Scorer
 from tests.fakes import QUESTION_KINDS, question_of
 

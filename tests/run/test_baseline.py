@@ -20,12 +20,12 @@ from evalstone import (
     load,
 )
 from evalstone._core import sync
-from evalstone.api import plan_for
 from evalstone.judges import LexicalJudge
 from evalstone.results.drawn import in_order
 from evalstone.results.endings import DECIDED, JUDGE_UNAVAILABLE
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
+from evalstone.run.planning import plan_for
 from evalstone.run.sequential import RunGate
 from evalstone.scorers import Scorer
 from tests.runs import Given, Harm, run_of, samples_of

@@ -22,10 +22,10 @@ from evalstone import (
     score,
     write_run,
 )
-from evalstone.api import plan_for
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers.base import Scorer
 from evalstone.types import Failed, Score
 from tests.run.batch_runs import Call

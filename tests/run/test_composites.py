@@ -28,7 +28,6 @@ from evalstone import (
     write_run,
 )
 from evalstone._core.json import to_jsonable
-from evalstone.api import plan_for
 from evalstone.errors import ConfigError, JudgeUnavailable, ProviderError, ProviderTimeout
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
@@ -39,6 +38,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.run.session import AskScope, Session
 from evalstone.types import JudgeCall, Record, Score, Usage
 from tests.fakes import ROOT, Load, claims, verdicts

@@ -32,7 +32,6 @@ from evalstone import (
     read_run,
     scorer,
 )
-from evalstone.api import plan_for
 from evalstone.judges.base import Judge
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
@@ -42,6 +41,7 @@ from evalstone.results.files import write_run
 from evalstone.results.views.spending import cost_text
 from evalstone.run.conversations import _repeated  # pyright: ignore[reportPrivateUsage]
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
 from evalstone.types import Message, Record, Usage
 

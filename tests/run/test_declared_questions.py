@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from evalstone import Message, Prompt, Sample, Score, Scorer, ScriptedJudge, Skipped, evaluate, score, scorer
-from evalstone.api import plan_for
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ModelJudge, parse_judge
 from evalstone.questions import ListClaims, ListOpinions
 from evalstone.questions.base import Ask, Question
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Repeated
 from tests.serving import serving
 

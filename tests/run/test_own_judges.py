@@ -11,7 +11,6 @@ import pytest
 
 import evalstone.questions
 from evalstone import compare, evaluate, read_run, score, scorer, write_run
-from evalstone.api import plan_for
 from evalstone.compat.spring import RelevancyEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
@@ -20,6 +19,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Ask, Question
 from evalstone.results.estimate import JudgeEstimate, by_judge
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Faithfulness, Hallucination, Pipeline, PromptStep, Scorer
 from evalstone.types import Score
 from tests.judge_names import bare

@@ -14,13 +14,13 @@ import pytest
 
 from evalstone import ConfigError, Run, Score, evaluate
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
-from evalstone.api import plan_for
 from evalstone.datasets import loading
 from evalstone.errors import DataError, OutcomeError, RunStopped
 from evalstone.judges.model import ModelJudge
 from evalstone.live import Live
 from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Faithfulness
 from evalstone.targets import HTTPTarget
 from evalstone.targets.users import FunctionUser

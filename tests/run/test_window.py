@@ -24,7 +24,6 @@ from evalstone import (
     write_run,
 )
 from evalstone._core.prompts import Prompt
-from evalstone.api import plan_for
 from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
@@ -35,6 +34,7 @@ from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Subject, WorstFirst, YesNo
 from evalstone.run.circuit_breaker import FAILURE_LIMIT
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer

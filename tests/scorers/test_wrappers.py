@@ -38,7 +38,6 @@ from evalstone import (
     scorer,
     write_run,
 )
-from evalstone.api import plan_for
 from evalstone.errors import JudgeDeclined
 from evalstone.questions import ListClaims
 from evalstone.questions.base import context_limits_of
@@ -46,6 +45,7 @@ from evalstone.questions.limits import ContextLimits
 from evalstone.report import html, markdown
 from evalstone.results.views.run import run_view
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import ContextRelevance, Faithfulness, PerStep, PerTurn, Repeated, parse_scorer
 from evalstone.types import Trajectory
 

@@ -39,6 +39,12 @@ class Notes:
         for sample in samples:
             self.add_messages(sample.messages, sample.id)
 
+    def merge(self, later: Notes) -> None:
+        """Add the notes on later samples."""
+        for reason, times in later.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + times
+            self.examples.setdefault(reason, later.examples[reason])
+
     def lines(self) -> tuple[str, ...]:
         """One line for each reason."""
         examples = {reason: f"; first {example}" if example else "" for reason, example in self.examples.items()}

@@ -26,6 +26,7 @@ _CHECKING = (ExitCode.CHECK_FAILED,)
 _MORE = {
     "run": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
     "gate": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
+    "merge": _JUDGING,
     "report": _JUDGING,
     "calibrate": _JUDGING,
     "audit": _JUDGING,
@@ -69,6 +70,7 @@ COMMANDS = {
     "scorers": ("catalog", "List the scorers, or describe one."),
     "judges": ("catalog", "List the judges, or describe one."),
     "view": ("view", "Look at runs in a browser."),
+    "merge": ("blocks", "Merge the parts of a run that was scored with --shard."),
     "report": ("results", "Show a saved run or one of its samples, or export it."),
     "compare": ("results", "Compare runs over the same samples."),
     "drift": ("results", "Check whether a judge has drifted."),

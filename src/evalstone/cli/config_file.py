@@ -173,6 +173,23 @@ class RunConfig(Thresholds, Outputs):
             "Write the records as Parquet, and all of each, all but the judge calls, or only the scores.",
         ),
     ] = None
+    engine: Annotated[
+        str | None,
+        option(
+            "--engine ENGINE",
+            "Running",
+            "Score blocks of samples on an engine: ray, or ray:ADDRESS of a cluster. Needs --out.",
+        ),
+    ] = None
+    shard: Annotated[
+        str | None,
+        option(
+            "--shard I/N",
+            "Running",
+            "Score only part I of N, from 1 on, into the results folder that all parts share. Then: evalstone merge.",
+            in_file=False,
+        ),
+    ] = None
     top: options.Top = 3
     quiet: options.Quiet = False
     verbose: Annotated[

@@ -146,12 +146,12 @@ def without_empty_folders(*folders: str | None) -> Generator[None]:
 @prints_to_stderr()
 def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, GateCriteria]:
     """The checked plan of a run and its criteria. calls_judge: whether the judge needs its API key."""
-    from evalstone.api import plan_for
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.results.record_tables import check_installed
     from evalstone.run.hidden_plugins import hidden_plugins
     from evalstone.run.plan import scorer_info
+    from evalstone.run.planning import plan_for
     from evalstone.run.runner import check_names
     from evalstone.scorers import parse_scorers
 

@@ -238,6 +238,17 @@ class Columns:
                 chosen[field] = Cell(" + ".join(columns), values if len(columns) > 1 else values[0])
         return chosen
 
+    def forget(self) -> None:
+        """Drop what only makes reading faster."""
+        self._plans.clear()
+
+    def merge(self, later: Columns) -> None:
+        """Add what was learned from later rows."""
+        for column, of in later.became.items():
+            self.became.setdefault(column, of)
+        self._shapes |= later._shapes
+        self._reached |= later._reached
+
     def check(self) -> None:
         """Raise DataError if no row had a mapped column, or no column of any row was recognized."""
         columns = list(dict.fromkeys(column for shape in self._shapes for column in shape))

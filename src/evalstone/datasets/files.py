@@ -22,6 +22,7 @@ from evalstone.datasets.tables import Rows
 from evalstone.errors import DataError
 
 READABLE = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+_READABLE = f"{', '.join(READABLE)} (all but the last also as .gz)"
 JSON_LINES = (".jsonl", ".ndjson")
 _TABLES = (".csv", ".tsv", ".parquet")
 _MAX_CELL = 2**31 - 1
@@ -41,6 +42,15 @@ class DataFile:
     location: Location
     kind: str
     zipped: bool
+
+    @classmethod
+    def at(cls, location: Location) -> DataFile:
+        """The data file at a location. Raises DataError for an unknown suffix."""
+        kind, zipped = _kind(location.name)
+        if kind not in READABLE or (zipped and kind == ".parquet"):
+            hint = "; save the sheet as CSV UTF-8" if kind in _SHEETS else ""
+            raise DataError(f"{named(str(location))} has an unknown suffix; readable are {_READABLE}{hint}")
+        return cls(location, kind, zipped)
 
     @property
     def cells(self) -> bool:
@@ -75,7 +85,6 @@ class DataFile:
 def find(path: str | os.PathLike[str]) -> DataFile:
     """The data file at a path or an address. Raises DataError for a missing file (naming similar ones) and for an
     unknown suffix."""
-    readable = f"{', '.join(READABLE)} (all but the last also as .gz)"
     location = Location.of(os.fspath(path))
     shown = named(str(location))
     try:
@@ -85,13 +94,13 @@ def find(path: str | os.PathLike[str]) -> DataFile:
             inside = [one.name for one in location.files() if _kind(one.name)[0] in READABLE]
             every = f"; to read all of them, write {named(str(location / '*'))}" if len(inside) > 1 else ""
             offer = f"; it contains {shortlist(inside)}{every}" if inside else ""
-            raise DataError(f"{shown} is a folder; name a file with one of {readable}{offer}")
+            raise DataError(f"{shown} is a folder; name a file with one of {_READABLE}{offer}")
         found = location.found() if local is None or local.is_file() else location
         if found is None or (local is not None and not local.exists()):
             raise DataError(f"{shown} does not exist" if local is None else _missing(local))
     except OSError as error:
         raise DataError(f"{excerpt(str(path))} cannot be read: {error.strerror}") from None
-    return _data_file(found)
+    return DataFile.at(found)
 
 
 def find_all(path: str) -> list[DataFile]:
@@ -107,7 +116,7 @@ def find_all(path: str) -> list[DataFile]:
     listed = Location.of(folder or ("/" if path.startswith("/") else ".")).files(pattern)
     if not listed:
         raise DataError(f"no file matches {named(path)}")
-    files = [*map(_data_file, listed)]
+    files = [*map(DataFile.at, listed)]
     if len(kinds := {file.kind for file in files}) > 1:
         raise DataError(f"the files that match {named(path)} have several formats: {', '.join(sorted(kinds))}")
     return files
@@ -127,15 +136,6 @@ def rows_of(files: Sequence[DataFile]) -> Rows:
 def file_name(files: Sequence[DataFile], source: str) -> str:
     """The name of a dataset: that of its file, or what names its files."""
     return files[0].location.name if len(files) == 1 else source
-
-
-def _data_file(location: Location) -> DataFile:
-    kind, zipped = _kind(location.name)
-    if kind not in READABLE or (zipped and kind == ".parquet"):
-        readable = f"{', '.join(READABLE)} (all but the last also as .gz)"
-        hint = "; save the sheet as CSV UTF-8" if kind in _SHEETS else ""
-        raise DataError(f"{named(str(location))} has an unknown suffix; readable are {readable}{hint}")
-    return DataFile(location, kind, zipped)
 
 
 def standard_input() -> Rows:

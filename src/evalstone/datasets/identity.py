@@ -84,8 +84,8 @@ def id_digest(id: str) -> bytes:
 def digest_of(sample: Sample) -> bytes:
     """What the version of a dataset has of a sample: hashes of its ID and of its content, of 16 bytes each. A default
     ID, which follows from the contents of this sample and of those before it, counts as none."""
-    own = id_digest(sample.id) if sample.has_own_id else _NO_ID
-    return own + bytes.fromhex(sample.content_hash)
+    is_default = sample.id == sample.default_id or sample.id.startswith(f"{sample.default_id}-")
+    return (_NO_ID if is_default else id_digest(sample.id)) + bytes.fromhex(sample.content_hash)
 
 
 class Version:

@@ -73,6 +73,19 @@ class LostTypes:
             counted.quoted += 1
             counted.example = counted.example or cell
 
+    def merge(self, later: LostTypes) -> None:
+        """Add the counts of later rows."""
+        self.rows += later.rows
+        for name, more in later.columns.items():
+            counted = self.columns.setdefault(name, _Column(more.sample_field))
+            counted.cells += more.cells
+            counted.decimals += more.decimals
+            counted.quoted += more.quoted
+            counted.example = counted.example or more.example
+            for caveat, (number, cell) in more.caveats.items():
+                before, first = counted.caveats.get(caveat, (0, cell))
+                counted.caveats[caveat] = before + number, first
+
     def notes(self) -> tuple[str, ...]:
         """A line for each column with such cells, and for each way in which they look."""
         return tuple(note for name, column in self.columns.items() for note in self._notes(name, column))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -95,10 +95,16 @@ def _first_line_from(file: IO[bytes], place: int) -> int:
     return at
 
 
-def parts_of(files: Iterable[DataFile], rows: int = ROWS_PER_PART) -> list[Part]:
-    """The parts of files, in order, of about this many rows. They depend on nothing but the files and this number.
+def parts_of(files: Sequence[DataFile], rows: int = ROWS_PER_PART, *, at_least: int = 1) -> list[Part]:
+    """The parts of files, in order. They depend on nothing but the files and these numbers.
 
-    Raises DataError, with the file's name, if a file can't be read.
+    Args:
+        files: The files.
+        rows: About how many rows a part has.
+        at_least: How many parts there should be, if the files have so many rows and can be cut.
+
+    Raises:
+        DataError: A file can't be read; the message has its name.
     """
     parts: list[Part] = []
     for file in files:
@@ -106,6 +112,8 @@ def parts_of(files: Iterable[DataFile], rows: int = ROWS_PER_PART) -> list[Part]
             parts += _parts_of(file, rows)
         except DataError as error:
             raise DataError(f"{named(str(file.location))}: ", error) from None
+    if len(parts) < at_least and rows > 1 and any(part.stop is not None for part in parts):
+        return parts_of(files, max(1, rows // 2), at_least=at_least)
     return parts
 
 
@@ -124,7 +132,7 @@ def _parts_of(file: DataFile, rows: int) -> Iterator[Part]:
         return
     size = file.location.size
     length = len(start) / max(1, start.count(b"\n"))
-    step = max(_PIECE, int(rows * length))
+    step = max(1, int(rows * length))
     for at in range(0, size, step):
         yield Part(file, at, min(size, at + step))
 

@@ -91,6 +91,21 @@ class RowReader:
         self._plain_fields: dict[tuple[str, ...], tuple[str, ...]] = {}
         """By the columns of a row that was read: the field of each; empty if one is no field, or needs more reading."""
 
+    def forget(self) -> None:
+        """Drop what only makes reading faster."""
+        self._plain_fields.clear()
+        self.columns.forget()
+
+    def merge(self, later: RowReader) -> None:
+        """Add what was learned from later rows. Raises DataError as `read` does for rows that don't go together."""
+        self.columns.merge(later.columns)
+        self.ignored |= later.ignored
+        self.lost_types.merge(later.lost_types)
+        self.text_cells = self.text_cells or later.text_cells
+        self._weighted = self._weighted or later._weighted
+        self._lacks_weight = self._lacks_weight or later._lacks_weight
+        self._check_weights()
+
     def notes(self) -> Iterator[str]:
         """What was read with a caveat, once all rows are read."""
         yield from self.lost_types.notes()
@@ -290,11 +305,14 @@ class RowReader:
             self._weighted = self._weighted or weight is not None
         else:
             self._lacks_weight = column
+        self._check_weights()
+        return weight
+
+    def _check_weights(self) -> None:
         if self._lacks_weight and self._weighted:
             raise DataError(
                 absent("weight", f"column {named(self._lacks_weight)!r} has weights, and not one in every row")
             )
-        return weight
 
     def _value(self, field: str, chosen: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
         """The value of the field's cell; None without a cell. Errors name the column."""

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 from evalstone._core import sync
 from evalstone._core.declarations import Range
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.api import DEFAULT_LEDGER, judge_for
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
@@ -20,6 +19,7 @@ from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold, t
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge
 from evalstone.judges.base import JudgeSpec
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
 from evalstone.results.estimate import Estimate
 from evalstone.results.run import Run
@@ -29,6 +29,7 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import estimate
 from evalstone.run.plan import scorer_info
+from evalstone.run.planning import judge_for
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.intervals import mean_interval, proportion_interval

@@ -15,11 +15,11 @@ from evalstone._core.declarations import ANYTHING, Range, check_flags, check_set
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import Concurrency
-from evalstone.api import DEFAULT_LEDGER, judge_for
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judges.base import Judge, JudgeSpec
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
@@ -29,6 +29,7 @@ from evalstone.results.scores import refuse_weights
 from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
+from evalstone.run.planning import judge_for
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec

@@ -21,7 +21,6 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
 from evalstone._core.json import storable
 from evalstone._core.sizes import Concurrency, Queue
-from evalstone.api import plan_for
 from evalstone.errors import ConfigError, described, error_text, repeated
 from evalstone.judges.base import JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
@@ -34,6 +33,7 @@ from evalstone.live.watching import WatchedFields, watched
 from evalstone.results.summary import ScorerInfo
 from evalstone.run.budget import Budget
 from evalstone.run.plan import named_scorer, scorer_info
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import ScorerSpec
 from evalstone.types import Record, Sample, SampleFields

@@ -21,7 +21,7 @@ from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.redaction import masked
 from evalstone._core.truth import NoTruthValue
 from evalstone.agents.reasoning import has_reasoning
-from evalstone.api import one_sample, open_session
+from evalstone.api import one_sample
 from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
 from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.judges.lexical import LexicalJudge
@@ -34,6 +34,7 @@ from evalstone.report.notes import sentence_of
 from evalstone.results.run_notes import reasoning_note
 from evalstone.results.summary import scorer_titles
 from evalstone.run.bounds import bounds_of
+from evalstone.run.opening import open_session
 from evalstone.run.plan import scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer

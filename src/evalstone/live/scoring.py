@@ -20,7 +20,6 @@ from typing import Any
 from evalstone._core import sync
 from evalstone._core.display import money
 from evalstone.agents.reasoning import has_reasoning
-from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
     JudgeError,
@@ -55,6 +54,7 @@ from evalstone.report.notes import sentence_of
 from evalstone.results.run_notes import reasoning_note
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import Budget
+from evalstone.run.opening import open_session
 from evalstone.run.plan import scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session

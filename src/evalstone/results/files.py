@@ -16,12 +16,14 @@ from evalstone._core.files import cannot_write, file_lines, file_text, is_folder
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
 from evalstone._core.redaction import redacted
-from evalstone._core.storage import Location
+from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
+from evalstone.datasets.part_samples import BlockSamples
 from evalstone.datasets.read_samples import StoredSamples
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, remove_blocks, write_blocks
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run, check_runs
@@ -88,7 +90,7 @@ def write_run(run: Run, folder: str | Path, *, keep: Keep | None = None) -> Path
     else:
         with phase("writing records"):
             number = write_blocks(records, run.scorers, run.id, Location(str(path)), keep)
-        data[BLOCKS] = {"plan": run.id, "number": number, "keep": keep}
+        data[BLOCKS] = _stored_blocks(run.id, number, keep)
         (path / RECORDS).unlink(missing_ok=True)
     try:
         if run.samples is None:
@@ -105,24 +107,39 @@ def write_run(run: Run, folder: str | Path, *, keep: Keep | None = None) -> Path
     return path
 
 
+def write_summary(run: Run, folder: Location, records: RecordBlocks) -> None:
+    """Write the summary of a run whose blocks are in a folder.
+
+    Raises:
+        ConfigError, StorageError: the folder cannot be written.
+    """
+    data = {**run.to_dict(), BLOCKS: _stored_blocks(records.plan, len(records.said), records.keep)}
+    (folder / SUMMARY).write(f"{json_line(data)}\n".encode())
+
+
+def _stored_blocks(plan: str, number: int, keep: Keep) -> dict[str, Any]:
+    return {"plan": plan, "number": number, "keep": keep}
+
+
 def read_run(folder: str | Path) -> Run:
-    """Read a run from its results folder.
+    """Read a run from its results folder. A run in blocks may be anywhere: `s3://bucket/results`.
 
     Raises:
         ConfigError: there is no such folder, it has no results, or they were written by another version of evalstone.
         DataError: a file is not a valid part of a run; the message names file and line.
     """
+    if is_address(folder):
+        return _read_blocks(Location.of(folder))
     path = Path(folder)
     if not is_folder(folder):
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
     summary = read_summary(path)
+    if BLOCKS in summary:
+        return _read_blocks(Location(str(path)))
     try:
         scorers = [ScorerInfo.of(stored) for stored in RunMetadata.of(summary, str(path / SUMMARY)).scorers]
         with phase(f"reading {path}", "record") as reading:
-            if BLOCKS in summary:
-                run = Run.from_dict(summary, *_blocks(path, summary[BLOCKS], scorers))
-            else:
-                run = Run.from_dict(summary, *_records(path / RECORDS, scorers, reading))
+            run = Run.from_dict(summary, *_records(path / RECORDS, scorers, reading))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
@@ -133,16 +150,23 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """The content of a results folder's `summary.json`. Errors as for `read_run`."""
     file = folder / SUMMARY
     try:
-        summary = json.loads(file_text(file))
+        text = file_text(file)
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
-    except DataError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise DataError(f"{file} cannot be read as a run: ", error) from None
+    return _summary_in(text, str(file))
+
+
+def _summary_in(text: str | bytes, file: str) -> dict[str, Any]:
+    """The content of a `summary.json`. file: its name."""
+    try:
+        summary = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read as a run: ", error) from None
     if not isinstance(summary, dict):
         raise DataError(f"{file} must contain an object")
-    RunMetadata.of(data := cast("dict[str, Any]", summary), str(file))
+    RunMetadata.of(data := cast("dict[str, Any]", summary), file)
     return data
 
 
@@ -195,16 +219,25 @@ class _StoredBlocks:
     number: int
 
 
-def _blocks(
-    folder: Path, stored: object, scorers: Sequence[ScorerInfo]
-) -> tuple[RecordBlocks, tuple[ScorerSummary, ...]]:
-    """The records in blocks, and their summaries."""
+def _read_blocks(folder: Location) -> Run:
+    """A run in blocks. Its samples are those of its plan, if it was planned, or else those in the folder."""
+    file = folder / SUMMARY
+    if file.found() is None:
+        raise ConfigError(f"{folder} has no results in blocks: {SUMMARY} is missing")
+    summary = _summary_in(file.read(), str(file))
+    scorers = [ScorerInfo.of(stored) for stored in RunMetadata.of(summary, str(file)).scorers]
     try:
-        blocks = read_data(_StoredBlocks, stored)
+        blocks = read_data(_StoredBlocks, summary.get(BLOCKS))
     except DataError as error:
-        raise DataError(f"{folder / SUMMARY}: {BLOCKS}: ", error) from None
-    records = RecordBlocks.of_folder(Location(str(folder)), scorers, blocks.plan, blocks.number)
-    return records, records.summaries()
+        raise DataError(f"{file}: {BLOCKS}: ", error) from None
+    with phase(f"reading {folder}"):
+        records = RecordBlocks.of_folder(folder, scorers, blocks.plan, blocks.number)
+        run = Run.from_dict(summary, records, records.summaries())
+    plan = BlockPlan.read(folder)
+    if plan is not None and plan.fingerprint == blocks.plan:
+        return dataclasses.replace(run, samples=BlockSamples(plan.blocks, plan.map))
+    samples = None if folder.local is None else folder.local / SAMPLES
+    return dataclasses.replace(run, samples=StoredSamples(samples)) if samples and samples.exists() else run
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:

@@ -170,6 +170,8 @@ class _Block:
     """By scorer, as the following."""
     sums: Mapping[str, ExactSum]
     seconds: Mapping[str, ExactSum]
+    said: Mapping[str, Any]
+    """All that the metadata of its records say."""
 
 
 class RecordBlocks(StoredRecords):
@@ -261,12 +263,26 @@ class RecordBlocks(StoredRecords):
                 counts=counts,
                 sums={name: ExactSum(each.sum) for name, each in scorers.items()},
                 seconds={name: ExactSum(each.seconds) for name, each in scorers.items()},
+                said=said,
             )
 
     @property
     def keep(self) -> Keep:
         """How much the blocks keep of each record."""
         return self._blocks[0].keep if self._blocks else "all"
+
+    @property
+    def said(self) -> list[Mapping[str, Any]]:
+        """What the metadata of each block say."""
+        return [block.said for block in self._blocks]
+
+    @property
+    def dropped(self) -> int:
+        """The number of items that were dropped from answers. Scorers share the calls that gave these."""
+        dropped: dict[tuple[str, str, int], int] = {}
+        for counts in (counts for block in self._blocks for counts in block.counts.values()):
+            dropped.update(counts.dropped)
+        return sum(dropped.values())
 
     def tables(self, plan: str, keep: Keep) -> Iterator[tuple[Any, Any | None]]:
         """The tables of each block, as of another plan.

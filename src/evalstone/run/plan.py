@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,11 +103,15 @@ class Plan:
     def fingerprint(self) -> str:
         """The plan's identity: a hash of the dataset's version, the scorers with their prompts and judges, and the
         judge. Equal commands have equal plans."""
+        return self.fingerprint_on(self.dataset.version)
+
+    def fingerprint_on(self, version: str) -> str:
+        """The identity of this plan on the dataset with this version."""
         scorers = [
             [s.signature, [prompt.digest for prompt in s.prompts()], [judge.identity for judge in s.judges]]
             for s in self.scorers
         ]
-        content = [self.dataset.version, scorers, self.judge.identity, self.kind]
+        content = [version, scorers, self.judge.identity, self.kind]
         if self.target is not None:
             content += [self.target.identity, self.trials, *self._code(self.target)]
         if self.user is not None:
@@ -158,13 +162,8 @@ class Plan:
         judge has no key, or a scorer can score no sample. asking: whether the run will call judges."""
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} has no samples")
-        if not self.scorers:
-            raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
         self._check_size()
-        check_distinct(self.scorers)
-        for judge in self.priced_judges if asking else ():
-            judge.check()
-        self.check_repeats()
+        self.check_scorers(asking=asking)
         if self.target is not None:
             self.target.check(self.trials)
             for sample in self.dataset:
@@ -181,17 +180,35 @@ class Plan:
             problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
             if all(problems):
                 raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}", self._columns())
-        absent_fields = [self._absent(scorer) for scorer in self.scorers]
-        if all(absent_fields):
+        filled = () if self.target is None else FILLED
+        absent_fields = [absent_in(scorer, self.dataset, filled) for scorer in self.scorers]
+        if all(absent is not None for absent in absent_fields):
             needed = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
             hint: tuple[WordingPart, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
-            problem = ". ".join(filter(None, absent_fields))
-            raise ConfigError(
-                f"no sample{self._of()} can be scored: {problem}",
-                hint if needed and unanswered else "",
-                self._columns(),
-            )
+            raise self.unscorable(absent_fields, len(self.dataset), hint if needed and unanswered else ())
+
+    def unscorable(
+        self, absent: Iterable[Counter[str] | None], samples: int, hint: tuple[WordingPart, ...] = ()
+    ) -> ConfigError:
+        """The error of a plan whose scorers can score no sample.
+
+        absent: For each scorer, how many samples lack each field that it needs. samples: The number of samples. hint:
+        What to do about it.
+        """
+        lacks = zip(self.scorers, absent, strict=True)
+        problem = ". ".join(_lack(scorer, fields, samples) for scorer, fields in lacks if fields is not None)
+        return ConfigError(f"no sample{self._of()} can be scored: {problem}", hint, self._columns())
+
+    def check_scorers(self, *, asking: bool = True) -> None:
+        """Raise ConfigError if there is no scorer, one is named twice, one repeats questions in vain, or a judge has no
+        key. asking: whether the run will call judges."""
+        if not self.scorers:
+            raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
+        check_distinct(self.scorers)
+        for judge in self.priced_judges if asking else ():
+            judge.check()
+        self.check_repeats()
 
     def _check_size(self) -> None:
         if self.size > MOST_OUTCOMES:
@@ -236,22 +253,6 @@ class Plan:
                 names = joined([judge.identity for judge in asked])
                 raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
 
-    def _absent(self, scorer: Scorer) -> str:
-        """Why the scorer can score no sample, such as a field that all of them lack; empty if it can score some."""
-        if scorer.extracts:
-            return ""
-        filled = () if self.target is None else FILLED
-        lacking: Counter[str] = Counter()
-        for sample in self.dataset:
-            absent = [name for name in scorer.absent(scorer.values(sample)) if name not in filled]
-            if not absent:
-                return ""
-            lacking.update(absent)
-        nowhere = [name for name in scorer.required_fields if lacking[name] == len(self.dataset)]
-        verb = "is" if len(nowhere) == 1 else "are"
-        problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
-        return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
-
     def _columns(self) -> tuple[WordingPart, ...]:
         # A known column may be ignored because another one took precedence.
         ignored = [column for column in self.dataset.ignored if not claims((column,))]
@@ -260,6 +261,30 @@ class Plan:
         shown = ", ".join(ignored[:8])
         mapped = Setting("map", {"FIELD": "COLUMN"})
         return f". Columns that were not understood: {shown}; map one with ", mapped
+
+
+def absent_in(scorer: Scorer, samples: Iterable[Sample], filled: Collection[str] = ()) -> Counter[str] | None:
+    """How many samples lack each field that the scorer needs; None if it can score one of them.
+
+    filled: The fields that a target may fill.
+    """
+    if scorer.extracts:
+        return None
+    lacking = Counter[str]()
+    for sample in samples:
+        absent = [name for name in scorer.absent(scorer.values(sample)) if name not in filled]
+        if not absent:
+            return None
+        lacking.update(absent)
+    return lacking
+
+
+def _lack(scorer: Scorer, lacking: Mapping[str, int], samples: int) -> str:
+    """Why a scorer can score none of the samples, such as a field that all of them lack."""
+    nowhere = [name for name in scorer.required_fields if lacking.get(name) == samples]
+    verb = "is" if len(nowhere) == 1 else "are"
+    problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
+    return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
 
 
 def check_distinct(scorers: Iterable[Scorer]) -> None:

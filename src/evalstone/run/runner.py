@@ -8,7 +8,6 @@ import itertools
 import math
 import secrets
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,7 +41,6 @@ from evalstone.models.limits import counting_warnings, shared_limiter, stopping
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import Run
-from evalstone.results.run_notes import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.admission import Admission
@@ -52,6 +50,7 @@ from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
+from evalstone.run.told import named_judges, problems
 from evalstone.scorers import Scorer
 from evalstone.types import Drawn, Failed, Note, Record, Sample, total_cost
 
@@ -557,12 +556,11 @@ class _Runner:
 
     def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
-        known = {judge.identity: judge.note for judge in self.plan.judges}
-        # Custom scorers may pass judges of their own to `ask`.
-        asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
-        reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
-        planned = (judge.identity for judge in self.plan.asked_judges if judge.identity not in reduced)
-        judges = tuple(dict.fromkeys((*planned, *asked)))
+        judges, judge_note = named_judges(
+            [judge.identity for judge in self.plan.asked_judges],
+            {judge.identity: judge.note for judge in self.plan.judges},
+            summary,
+        )
         stop_reason, ending = self.stop.reason, self.stop.ending
         if error is not None and ending is DECIDED:
             stop_reason, ending = _reason(error), ending_of(error)
@@ -575,8 +573,8 @@ class _Runner:
             dataset_name=self.plan.dataset.name,
             dataset_version=self.plan.dataset.version,
             n_samples=len(self.plan.dataset),
-            judge=", ".join(judges) or "none",
-            judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
+            judge=judges,
+            judge_note=judge_note,
             cautions=self._cautions,
             scorers=self.scorers,
             records=self.records,
@@ -605,15 +603,8 @@ class _Runner:
         dropped: dict[tuple[str, str, int], int] = {}  # scorers share the calls whose items were dropped
         for builder in self.summaries.values():
             dropped.update(builder.counts.dropped)
-        counted = {
-            "malformed replies": sum(line.corrections for line in summary),
-            DROPPED_ITEMS: sum(dropped.values()),
-            KEPT_REASONING if self.plan.keep_reasoning else LEFT_OUT_REASONING: self._reasoned,
-            DOUBTFUL_CITATIONS: sum(line.doubtful_citations for line in summary),
-        }
-        refused = sum((Counter(line.refused_settings) for line in summary), Counter[str]())
-        counted |= {f"{name} refused": times for name, times in refused.items()}
-        return {**self.warnings, **{name: times for name, times in counted.items() if times}}
+        reasoned, keep = self._reasoned, self.plan.keep_reasoning
+        return problems(self.warnings, summary, sum(dropped.values()), reasoned, keep_reasoning=keep)
 
     def _drawn(self) -> Drawn:
         """The random order, and the number of samples that each scorer has scored in it without a gap."""

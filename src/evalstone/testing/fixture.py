@@ -21,7 +21,7 @@ from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone.api import TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
+from evalstone.api import ascore_each, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping
@@ -38,6 +38,7 @@ from evalstone.results.views.gate import check_cells, check_name, required
 from evalstone.results.views.samples import goodness, with_texts
 from evalstone.run.bounds import Bound, bounds_of
 from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.planning import TargetSpec, UserSpec, plan_for
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import ScorerSpec

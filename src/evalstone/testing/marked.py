@@ -23,12 +23,12 @@ from evalstone._core import sync
 from evalstone._core.display import joined
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import MARK
-from evalstone.api import plan_for
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.models.limits import Limits
 from evalstone.results.gate import gate_on
 from evalstone.results.run import Run
 from evalstone.run.plan import scorer_info
+from evalstone.run.planning import plan_for
 from evalstone.run.saved import read_run
 from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user
 from evalstone.targets.base import PARAMETERS

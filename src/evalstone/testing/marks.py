@@ -16,7 +16,6 @@ from evalstone._core import front_ends
 from evalstone._core.declarations import ANYTHING, check_settings
 from evalstone._core.display import joined
 from evalstone._core.sizes import Limit, Trials
-from evalstone.api import TargetSpec, UserSpec
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, EvalstoneError, absent, unknown
@@ -28,6 +27,7 @@ from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
+from evalstone.run.planning import TargetSpec, UserSpec
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.gates import check_alpha

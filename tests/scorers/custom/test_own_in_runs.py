@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from evalstone._core.sync import run as wait
-from evalstone.api import evaluate, plan_for
+from evalstone.api import evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, ScriptedJudge
 from evalstone.run.dry_run import estimate
+from evalstone.run.planning import plan_for
 from evalstone.scorers import Faithfulness, GEval, LLMClassifier, Pipeline, PromptStep, parse_scorer
 from tests.serving import serving
 

@@ -1,0 +1,127 @@
+"""`evalstone run --engine`, `run --shard` and `evalstone merge`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import evalstone
+from evalstone._core.display import count, safe
+from evalstone._core.front_ends import COMMAND_LINE, Setting
+from evalstone._core.phases import phase
+from evalstone.cli import options
+from evalstone.cli.completion import FOLDER
+from evalstone.cli.execution import interruptible
+from evalstone.cli.options import Outputs, Value, Values, argument, option
+from evalstone.cli.output import console, formats, present, to_stderr
+from evalstone.errors import ConfigError, invalid
+from evalstone.results.endings import ExitCode, exit_code
+from evalstone.results.gate_criteria import CRITERIA
+
+if TYPE_CHECKING:
+    from evalstone._core.storage import Location
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.results.record_tables import Keep
+    from evalstone.scale.scoring import Scoring
+
+_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+_EXCLUDED = ("target", "user", "experiment", "limit", "batch", "sequential", "verbose", "dry_run", "otel", *CRITERIA)
+"""Settings that can't be used with blocks. Thresholds are tested with `evalstone gate`, once all blocks are there."""
+
+
+def run_in_blocks(config: RunConfig, judge: Any) -> int:
+    """Run on an engine, or score one shard. judge: the judge, as `values.judge_spec` returns it."""
+    from evalstone._core.storage import Location
+    from evalstone.scale.engines import parse_engine
+    from evalstone.scale.runs import run_on
+    from evalstone.scale.scoring import Scoring, shared_ledger
+
+    setting = "engine" if config.shard is None else "shard"
+    if config.shard is not None and config.engine is not None:
+        raise ConfigError(Setting("engine"), " runs all blocks, and ", Setting("shard"), " some; keep one of them")
+    for name in _EXCLUDED:
+        if getattr(config, name, None) not in (None, False, {}, [], (), 1):
+            more = "; test the finished run with evalstone gate" if name in CRITERIA else ""
+            raise ConfigError(Setting(name), " can't be used with ", Setting(setting), more)
+    if config.out is None:
+        raise ConfigError(Setting(setting), " needs a results folder: ", Setting("out", ...))
+    if config.data == "-":
+        raise ConfigError(Setting(setting), " needs files, which can be read in parts, not standard input")
+    scoring = Scoring(
+        scorers=config.scorers,
+        judge=judge,
+        ledger=shared_ledger(config.ledger),
+        concurrency=config.concurrency,
+        map=config.map or None,
+        keep_reasoning=config.keep_reasoning,
+        cache=config.cache,
+        budget=config.budget,
+    )
+    if loss := scoring.at_risk():
+        to_stderr(loss)
+    folder, keep = Location.of(config.out), config.keep or "all"
+    with interruptible():
+        if config.engine is None:
+            return _shard(config, scoring, folder, keep)
+        engine, tags = parse_engine(config.engine), tuple(config.tags)
+        run = run_on(engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags)
+    _show(run, config, top=config.top, ledger=config.ledger)
+    return exit_code(run, saved=True)
+
+
+def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep) -> int:
+    from evalstone.scale.runs import run_shard
+
+    number, shards = _shard_of(str(config.shard))
+    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep)
+    before = "" if scored == blocks else f", {blocks - scored:,} of them before"
+    merge = f"evalstone merge {shlex.quote(str(config.out))}"
+    text = f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}"
+    console().print(safe(text, 2000), soft_wrap=True)
+    return ExitCode.OK
+
+
+def _shard_of(text: str) -> tuple[int, int]:
+    """The number of a shard, from 1, and of all shards."""
+    match = _SHARD.fullmatch(text.strip())
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ConfigError(invalid(Setting("shard"), "I/N, with I from 1 to N, such as 3/16", text))
+    return int(match[1]), int(match[2])
+
+
+def merge(
+    folder: Annotated[
+        str, argument("FOLDER", "The results folder that all parts were written to.", complete=FOLDER, is_path=True)
+    ],
+    name: Annotated[Value, option("--name NAME", "Options", "Name of the run.")] = None,
+    tags: Annotated[Values, option("--tag TAG", "Options", "A tag of the run.")] = None,
+    ledger: options.Ledger = None,
+    *,
+    outputs: Outputs,
+    top: options.Top = 3,
+) -> int:
+    """Merge the parts of a run that was scored with --shard.
+
+    The folder then has the summary of the run, which all commands read. Merging again changes nothing.
+    """
+    from evalstone._core.storage import Location
+    from evalstone.run.runner import check_names
+    from evalstone.scale.runs import merged
+
+    check_names(name or "", tags or ())
+    with phase("merging"):
+        run = merged(Location.of(folder), name=name or "", tags=tuple(tags or ()))
+    _show(run, outputs, top=top, ledger=ledger)
+    return exit_code(run, saved=True)
+
+
+def _show(run: evalstone.Run, outputs: Outputs, *, top: int, ledger: str | None) -> None:
+    from evalstone.cli.output import calibrations_of
+    from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.results.views.run import run_view
+
+    with phase("making the report"):
+        calibrations = calibrations_of(run, DEFAULT_LEDGER if ledger is None else ledger)
+        view = run_view(run, COMMAND_LINE, worst=top, calibrations=calibrations)
+    present(view, formats(view, outputs, run.to_dict(), csv=run.csv_lines))

@@ -1,0 +1,194 @@
+"""The plan of a run in blocks: `plan.json` in its results folder, which all processes read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from evalstone._core.file_format import PLAN_FORMAT, installed_version
+from evalstone._core.storage import Location
+from evalstone._core.validation import read_data
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.files import DataFile
+from evalstone.datasets.part_samples import Block
+from evalstone.datasets.parts import Part
+from evalstone.datasets.writing import json_line
+from evalstone.errors import ConfigError, DataError
+from evalstone.results.record_tables import Keep
+from evalstone.results.summary import ScorerInfo
+from evalstone.types import StoredScorer
+
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockPlan:
+    """A dataset cut into blocks, and what scores them."""
+
+    fingerprint: str
+    """The identity of the plan, as `Plan.fingerprint` has it, and of the borders of its blocks."""
+    dataset_name: str
+    dataset_version: str
+    n_samples: int
+    scorers: tuple[ScorerInfo, ...]
+    judge: str
+    """The identity of the judge."""
+    judges: Mapping[str, str]
+    """By the identity of a judge that a scorer may ask, its note."""
+    asked: tuple[str, ...]
+    """The identities of the judges that scorers are known to ask."""
+    keep_reasoning: bool
+    keep: Keep
+    map: ColumnMapping | None
+    files: tuple[DataFile, ...]
+    blocks: tuple[Block, ...]
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The columns that were read, and the sample field of each."""
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `plan.json` has it."""
+        numbers = {file.location: number for number, file in enumerate(self.files)}
+        return {
+            "format": PLAN_FORMAT,
+            "evalstone": installed_version(),
+            "fingerprint": self.fingerprint,
+            "dataset": {"name": self.dataset_name, "version": self.dataset_version, "samples": self.n_samples},
+            "scorers": [info.to_stored() for info in self.scorers],
+            "judge": self.judge,
+            "judges": dict(self.judges),
+            "asked": list(self.asked),
+            "keep_reasoning": self.keep_reasoning,
+            "keep": self.keep,
+            "map": self.map,
+            "columns": dict(self.columns),
+            "ignored": list(self.ignored),
+            "notes": list(self.notes),
+            "files": [
+                {"address": str(file.location), "size": file.location.size, "changed": file.location.changed}
+                for file in self.files
+            ],
+            "blocks": [
+                {
+                    "file": numbers[block.part.file.location],
+                    "start": block.part.start,
+                    "stop": block.part.stop,
+                    "samples": block.samples,
+                    **({"ids": {str(place): id for place, id in block.renamed.items()}} if block.renamed else {}),
+                }
+                for block in self.blocks
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], source: str) -> BlockPlan:
+        """The plan in a `plan.json`. Raises DataError, which names the file, for anything else."""
+        PLAN_FORMAT.check(data, source)
+        try:
+            stored = read_data(_StoredPlan, data)
+            files = tuple(_file_of(each) for each in stored.files)
+            return cls(
+                fingerprint=stored.fingerprint,
+                dataset_name=stored.dataset.name,
+                dataset_version=stored.dataset.version,
+                n_samples=stored.dataset.samples,
+                scorers=tuple(map(ScorerInfo.of, stored.scorers)),
+                judge=stored.judge,
+                judges=stored.judges,
+                asked=stored.asked,
+                keep_reasoning=stored.keep_reasoning,
+                keep=cast("Keep", stored.keep),
+                map=cast("ColumnMapping | None", stored.map),
+                files=files,
+                blocks=tuple(_blocks(stored.blocks, files)),
+                columns=stored.columns,
+                ignored=stored.ignored,
+                notes=stored.notes,
+            )
+        except (DataError, IndexError, ValueError) as error:
+            raise DataError(f"{source} isn't a plan: ", error) from None
+
+    def write(self, folder: Location) -> None:
+        """Write `plan.json` into a results folder. Processes that plan the same write the same."""
+        (folder / PLAN).write(f"{json_line(self.to_dict())}\n".encode())
+
+    @classmethod
+    def read(cls, folder: Location) -> BlockPlan | None:
+        """The plan in a results folder; None if there is none. Raises DataError if it can't be read."""
+        file = folder / PLAN
+        if file.found() is None:
+            return None
+        try:
+            return cls.from_dict(json.loads(file.read()), str(file))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, ConfigError):
+                raise
+            raise DataError(f"{file} isn't a plan: ", error) from None
+
+    def is_of(self, files: Sequence[DataFile], map: ColumnMapping | None) -> bool:
+        """Whether the plan was made of these files, as they are now, and with this mapping of columns."""
+        return [file.location for file in files] == [file.location for file in self.files] and map == self.map
+
+
+@dataclass(frozen=True)
+class _StoredDataset:
+    name: str
+    version: str
+    samples: int
+
+
+@dataclass(frozen=True)
+class _StoredFile:
+    address: str
+    size: int
+    changed: str
+
+
+@dataclass(frozen=True)
+class _StoredBlock:
+    file: int
+    start: int
+    samples: int
+    stop: int | None = None
+    ids: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class _StoredPlan:
+    fingerprint: str
+    dataset: _StoredDataset
+    scorers: tuple[StoredScorer, ...]
+    judge: str
+    judges: Mapping[str, str]
+    asked: tuple[str, ...]
+    keep: str
+    files: tuple[_StoredFile, ...]
+    blocks: tuple[_StoredBlock, ...]
+    keep_reasoning: bool = False
+    map: Mapping[str, Any] | None = None
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _file_of(stored: _StoredFile) -> DataFile:
+    location = Location.of(stored.address)
+    return DataFile.at(Location(location.path, location.scheme, stored.size, stored.changed))
+
+
+def _blocks(stored: Sequence[_StoredBlock], files: Sequence[DataFile]) -> Iterator[Block]:
+    first = 0
+    for number, each in enumerate(stored):
+        if not 0 <= each.file < len(files) or each.samples < 1:
+            raise DataError(f"block {number} has no valid file or samples")
+        yield Block(
+            number=number,
+            part=Part(files[each.file], each.start, each.stop),
+            first=first,
+            samples=each.samples,
+            renamed={int(place): id for place, id in each.ids.items()},
+        )
+        first += each.samples

@@ -1,0 +1,67 @@
+"""`ScoreBatches`: the function that engines without support of their own, such as Spark and Daft, map over batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from evalstone._core.declarations import check_settings
+from evalstone.datasets import load
+from evalstone.results.record_tables import record_tables
+from evalstone.run.plan import scorer_info
+from evalstone.scale.scoring import OpenScoring, Scoring, shared_ledger
+
+ArrowTable: TypeAlias = Any
+"""A pyarrow Table or RecordBatch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreBatches(Scoring):
+    """Scores batches of samples: a function from a pyarrow Table of samples to one of records, which can be pickled.
+
+    Each process opens its own connections to judges and ledger at its first batch, and keeps them. Columns are read as
+    those of a data file, and records have the columns of docs/results.md. Give samples IDs: equal samples without one
+    are only told apart within their batch.
+
+        score = ScoreBatches(scorers=["exact_match", "rouge_l"])
+        records = score(pyarrow.table({"id": ["q1"], "output": ["Paris"], "reference": ["Paris"]}))
+
+    Raises:
+        ConfigError: A setting is invalid; when called, a judge has no key, is gone, or refuses it.
+        DataError: When called, a row is invalid.
+        MissingDependency: pyarrow isn't installed.
+    """
+
+    keep: Literal["evidence", "scores"] = "scores"
+    """Whether records have evidence and reasons of scores, too. Judge calls aren't kept."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        object.__setattr__(self, "ledger", shared_ledger(self.ledger))
+
+    def __call__(self, batch: ArrowTable) -> ArrowTable:
+        opened = self._opened()
+        samples = load(batch, map=self.map).samples if batch.num_rows else ()
+        scored = opened.score(tuple(samples))
+        infos = [scorer_info(scorer) for scorer in opened.plan.scorers]
+        table, _ = record_tables(scored.records, infos, self.keep)
+        return table.replace_schema_metadata(None)
+
+    @property
+    def schema(self) -> Any:
+        """The pyarrow schema of the records."""
+        table, _ = record_tables((), (), self.keep)
+        return table.schema.remove_metadata()
+
+    def _opened(self) -> OpenScoring:
+        if (known := self.__dict__.get("_open")) is None:
+            known = self.__dict__["_open"] = OpenScoring(self)
+            known.plan.check_scorers()
+        return known
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_open"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)

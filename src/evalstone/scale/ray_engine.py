@@ -1,0 +1,139 @@
+"""Ray Data as the engine of runs in blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, TypeVar
+
+from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""The environment of a Ray that is started here: it reports nothing, and prints nothing."""
+
+
+class RayEngine:
+    """Maps functions over items with Ray Data: one actor for each CPU of the cluster.
+
+    Args:
+        address: The address of a cluster; "" starts Ray on this machine, which ends with the engine.
+
+    Raises:
+        MissingDependency: Ray isn't installed.
+    """
+
+    name = "ray"
+
+    def __init__(self, address: str = "") -> None:
+        self.address = address
+        with _quiet():
+            try:
+                self._ray: Any = importlib.import_module("ray")
+                self._data: Any = importlib.import_module("ray.data")
+            except ImportError:
+                raise MissingDependency("ray", "ray") from None
+        self._started = False
+        self.workers = 1
+
+    def __enter__(self) -> RayEngine:
+        ray = self._ray
+        if not ray.is_initialized():
+            where: dict[str, Any] = {"address": self.address}
+            if not self.address:
+                where = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            with _quiet(), _silent():
+                try:
+                    ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
+                except Exception as error:  # noqa: BLE001 - Ray raises it
+                    raise ConfigError(f"Ray can't be started: {' '.join(str(error).split())}") from None
+            self._started = True
+        context = self._data.DataContext.get_current()
+        context.enable_progress_bars = False
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._started:
+            self._ray.shutdown()
+            self._started = False
+
+    def check_sendable(self, value: object, what: str) -> None:
+        """As `Engine.check_sendable`."""
+        try:
+            self._ray.cloudpickle.dumps(value)
+        except Exception as error:  # noqa: BLE001 - what a value's own code raises
+            raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
+
+    def map(self, open_worker: Callable[[], Callable[[T], R]], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
+        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew."""
+        if not items:
+            return
+        data = self._data
+        with _quiet():
+            context = data.DataContext.get_current()
+            context.execution_options.preserve_order = ordered
+            rows = [{"item": pickle.dumps(item)} for item in items]
+            source = data.from_items(rows, override_num_blocks=len(rows))
+            compute = data.ActorPoolStrategy(min_size=1, max_size=min(self.workers, len(items)))
+            mapped = source.map(_Worker, fn_constructor_args=(open_worker,), compute=compute, num_cpus=1)
+        try:
+            for row in mapped.iter_rows():
+                result = pickle.loads(row["result"])  # noqa: S301 - of our own worker
+                if isinstance(result, EvalstoneError):
+                    raise result
+                yield result
+        except self._ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            raise ConfigError(f"a worker of Ray failed: {described(cause)}") from error
+
+
+class _Worker:
+    """A worker's function, opened once."""
+
+    def __init__(self, open_worker: Callable[[], Callable[[Any], Any]]) -> None:
+        self._function = open_worker()
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        try:
+            result: Any = self._function(pickle.loads(row["item"]))  # noqa: S301 - of our own driver
+        except EvalstoneError as error:
+            result = error
+        return {"result": pickle.dumps(result)}
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Inside this context, Ray's loggers say nothing below an error."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    yield
+
+
+@contextlib.contextmanager
+def _silent() -> Generator[None]:
+    """Inside this context, the process prints nothing on stderr: Ray's libraries say there that they say nothing."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

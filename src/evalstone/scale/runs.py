@@ -1,0 +1,351 @@
+"""Runs in blocks: planned once, scored by any process, and merged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeAlias
+
+from evalstone._core.display import count
+from evalstone._core.json import content_hash
+from evalstone._core.phases import phase
+from evalstone._core.storage import Location
+from evalstone._core.validation import read_data
+from evalstone.datasets.files import file_name, find_all
+from evalstone.datasets.part_samples import Block, BlockSamples, changed_since
+from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
+from evalstone.datasets.rows import RowReader
+from evalstone.errors import ConfigError
+from evalstone.results.block_plan import BlockPlan
+from evalstone.results.endings import COMPLETE
+from evalstone.results.files import write_summary
+from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name, write_table
+from evalstone.results.record_tables import Keep, record_tables
+from evalstone.results.run import Run
+from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.told import named_judges, problems
+from evalstone.scale.engines import Engine
+from evalstone.scale.scoring import OpenScoring, Scoring, check_identity
+from evalstone.scale.survey import PartSurvey, Survey, blocks_of, survey
+from evalstone.types import Note, Paid, note, total_cost
+
+SurveyParts: TypeAlias = Callable[[Sequence[Part]], Iterable[PartSurvey]]
+"""Surveys parts, and returns their surveys in the order of the parts."""
+
+
+BLOCKS_PER_WORKER = 4
+"""The fewest blocks for a worker, so that none waits long for the last."""
+
+
+def planned(
+    source: str,
+    scoring: Scoring,
+    folder: Location,
+    *,
+    keep: Keep = "all",
+    block_rows: int = ROWS_PER_PART,
+    at_least: int = 1,
+    survey_parts: SurveyParts | None = None,
+) -> BlockPlan:
+    """The plan of a run, which is then in its results folder: the one that is there, or a new one.
+
+    Args:
+        source: A path or an address, also with a wildcard.
+        scoring: What scores the samples.
+        folder: The results folder.
+        keep: How much is kept of each record.
+        block_rows: About how many rows a block has.
+        at_least: How many blocks there should be, if there are so many rows.
+        survey_parts: Surveys the parts of the source; None for this process.
+
+    Raises:
+        DataError: A row is invalid, or an ID is repeated; the message has file and line.
+        ConfigError: Nothing can be scored, a judge has no key, or the folder has the blocks of another plan.
+    """
+    files = find_all(source)
+    plan = scoring.plan()
+    plan.check_scorers()
+    before = BlockPlan.read(folder)
+    if before is not None and before.is_of(files, scoring.map):
+        made = before.fingerprint == _fingerprint(plan, before.dataset_version, before.blocks)
+        if made and before.keep == keep:
+            return before
+    found = Survey(scoring.map)
+    parts = parts_of(files, block_rows, at_least=at_least)
+    surveys = map(surveying(scoring), parts) if survey_parts is None else survey_parts(parts)
+    with phase(f"reading {file_name(files, source)}", "part", len(parts)) as reading:
+        for part, surveyed in zip(parts, reading.count(surveys), strict=True):
+            found.add(part, surveyed)
+    found.finish()
+    for file in files:
+        now = file.location.found()
+        if now is None or (now.size, now.changed) != (file.location.size, file.location.changed):
+            raise changed_since(file.location)
+    made = _plan_of(found, plan, file_name(files, source), keep)
+    if before is not None and before.fingerprint != made.fingerprint:
+        raise ConfigError(
+            f"{folder} has the blocks of another run: {_differs(before, made)}; name another folder, or remove this one"
+        )
+    made.write(folder)
+    return made
+
+
+def surveying(scoring: Scoring) -> Callable[[Part], PartSurvey]:
+    """What surveys parts in one process."""
+    scorers = scoring.plan().scorers
+    return lambda part: survey(part, scorers, scoring.map)
+
+
+def _fingerprint(plan: Plan, version: str, blocks: Sequence[Block]) -> str:
+    borders = [[block.part.start, block.part.stop, block.samples] for block in blocks]
+    return content_hash([plan.fingerprint_on(version), borders])
+
+
+def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
+    if not found.samples:
+        raise ConfigError(f"{name} has no samples")
+    reader: RowReader = found.reader
+    absent = [found.lacking[scorer.signature] for scorer in plan.scorers]
+    if all(fields is not None for fields in absent):
+        raise plan.unscorable(absent, found.samples)
+    blocks = blocks_of(found)
+    return BlockPlan(
+        fingerprint=_fingerprint(plan, found.version, blocks),
+        dataset_name=name,
+        dataset_version=found.version,
+        n_samples=found.samples,
+        scorers=tuple(map(scorer_info, plan.scorers)),
+        judge=plan.judge.identity,
+        judges={judge.identity: judge.note for judge in plan.judges},
+        asked=tuple(judge.identity for judge in plan.asked_judges),
+        keep_reasoning=plan.keep_reasoning,
+        keep=keep,
+        map=found.mapping,
+        files=tuple(dict.fromkeys(part.file for part in found.parts)),
+        blocks=blocks,
+        columns=reader.columns.became,
+        ignored=tuple(reader.ignored),
+        notes=(*reader.notes(), *found.notes.lines()),
+    )
+
+
+def _differs(before: BlockPlan, now: BlockPlan) -> str:
+    """What differs between two plans."""
+    if before.dataset_version != now.dataset_version:
+        return f"of the dataset {before.dataset_name}, version {before.dataset_version}, not {now.dataset_version}"
+    theirs, ours = ({info.signature for info in plan.scorers} for plan in (before, now))
+    if theirs != ours:
+        return f"by the scorers {', '.join(sorted(theirs))}"
+    if before.judge != now.judge:
+        return f"with the judge {before.judge}"
+    return "with other prompts, settings or blocks"
+
+
+def block_files(folder: Location, plan: BlockPlan, block: Block) -> tuple[Location, Location]:
+    """The files of a block: its records and its judge calls."""
+    name = block_name(plan.fingerprint, block.number)
+    return folder / BLOCKS / name, folder / CALLS / name
+
+
+def missing_blocks(folder: Location, plan: BlockPlan) -> list[Block]:
+    """The blocks that are still to be scored."""
+    there = {file.name for file in (folder / BLOCKS).files(f"{plan.fingerprint}-*")}
+    return [block for block in plan.blocks if block_name(plan.fingerprint, block.number) not in there]
+
+
+def score_block(folder: Location, plan: BlockPlan, block: Block, opened: OpenScoring) -> int:
+    """Score a block, write its files, and return the number of its samples.
+
+    Raises:
+        ConfigError: Its file has changed, or this process would score it with something else than the plan says.
+        RunAborted: The judge is gone, or refuses the key.
+    """
+    check_identity(opened.plan, [info.signature for info in plan.scorers], plan.judge)
+    samples = list(block.read(plan.map))
+    began = datetime.now(UTC)
+    scored = opened.score(samples)
+    table, calls = record_tables(
+        scored.records,
+        plan.scorers,
+        plan.keep,
+        plan=plan.fingerprint,
+        block=block.number,
+        began=began.isoformat(timespec="milliseconds"),
+        ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        warnings=dict(scored.warnings),
+        reasoned=scored.reasoned,
+        cautions=[{"judge": judge, **note.to_dict()} for judge, note in scored.cautions],
+    )
+    records_file, calls_file = block_files(folder, plan, block)
+    if calls is not None:  # first, because a block is done once its records are there
+        calls_file.write(partial(write_table, calls, folder=CALLS))
+    records_file.write(partial(write_table, table))
+    return len(samples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    """What the metadata of a block say besides what every block has."""
+
+    began: str = ""
+    ended: str = ""
+    warnings: dict[str, int] = field(default_factory=dict[str, int])
+    reasoned: int = 0
+    cautions: tuple[Mapping[str, Any], ...] = ()
+
+
+def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> Run:
+    """The run whose blocks are all in a results folder, which then has its summary.
+
+    Raises:
+        ConfigError: There is no plan, or blocks are missing.
+        DataError: A block is damaged.
+    """
+    plan = BlockPlan.read(folder)
+    if plan is None:
+        raise ConfigError(f"{folder} has no run in blocks: plan.json is missing")
+    if missing := missing_blocks(folder, plan):
+        some = ", ".join(str(block.number + 1) for block in missing[:5]) + (", …" if len(missing) > 5 else "")
+        raise ConfigError(
+            f"{folder} lacks {count(len(missing), 'block')} of {len(plan.blocks):,} ({some}); run the commands that "
+            "score them again"
+        )
+    records = RecordBlocks.of_folder(folder, plan.scorers, plan.fingerprint, len(plan.blocks))
+    run = _run_of(plan, records, name, tags)
+    write_summary(run, folder, records)
+    return run
+
+
+def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, ...]) -> Run:
+    abouts = [read_data(_About, said) for said in records.said]
+    summary = records.summaries()
+    judges, judge_note = named_judges(plan.asked, plan.judges, summary)
+    warnings = sum((Counter(about.warnings) for about in abouts), Counter[str]())
+    reasoned = sum(about.reasoned for about in abouts)
+    began, ended = min(about.began for about in abouts), max(about.ended for about in abouts)
+    cost = total_cost(line.cost for line in summary)
+    return Run(
+        id=f"{datetime.fromisoformat(began):%Y%m%d-%H%M%S}-{plan.fingerprint[:6]}",
+        kind="evaluation",
+        dataset_name=plan.dataset_name,
+        dataset_version=plan.dataset_version,
+        n_samples=plan.n_samples,
+        judge=judges,
+        judge_note=judge_note,
+        cautions=_cautions(plan, abouts),
+        scorers=plan.scorers,
+        records=records,
+        summary=summary,
+        started=datetime.fromisoformat(began).isoformat(timespec="seconds"),
+        seconds=(datetime.fromisoformat(ended) - datetime.fromisoformat(began)).total_seconds(),
+        ending=COMPLETE,
+        warnings=problems(warnings, summary, records.dropped, reasoned, keep_reasoning=plan.keep_reasoning),
+        judge_stats=records.judge_stats(),
+        samples=BlockSamples(plan.blocks, plan.map),
+        paid=Paid(total=cost, this_call=cost, records=cost),
+        name=name,
+        tags=tags,
+    )
+
+
+def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
+    """The judges' notes on all samples: those on the samples of blocks, added up."""
+    samples = Counter[tuple[str, str]]()
+    kinds: dict[tuple[str, str], Note] = {}
+    for stored in (caution for about in abouts for caution in about.cautions):
+        judge, found = stored["judge"], Note.of(stored)
+        kinds.setdefault((judge, found.kind), found)
+        samples[judge, found.kind] += found["samples"] or 0
+    order = {judge: number for number, judge in enumerate(plan.judges)}
+    ordered = sorted(kinds.items(), key=lambda item: order[item[0][0]])
+    return tuple(
+        note(one.kind, one.severity, samples=samples[judge, kind], of=plan.n_samples) for (judge, kind), one in ordered
+    )
+
+
+def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Callable[[Block], int]:
+    """What scores blocks in one process. Its session stays open as long as the process."""
+    opened = OpenScoring(scoring)
+    return lambda block: score_block(folder, plan, block, opened)
+
+
+def run_on(
+    engine: Engine,
+    source: str,
+    scoring: Scoring,
+    folder: Location,
+    *,
+    keep: Keep = "all",
+    block_rows: int = ROWS_PER_PART,
+    name: str = "",
+    tags: tuple[str, ...] = (),
+) -> Run:
+    """Run on an engine: survey, score the blocks that aren't there, and merge.
+
+    Args:
+        engine: The engine.
+        source, scoring, folder, keep, block_rows: As for `planned`.
+        name, tags: Of the run.
+
+    Raises:
+        ConfigError: A scorer or the judge can't be sent to other processes, or a worker failed; else as `planned`.
+    """
+    with engine:
+        for spec in scoring.listed:
+            engine.check_sendable(spec, f"the scorer {spec if isinstance(spec, str) else type(spec).__name__}")
+        engine.check_sendable(scoring.judge, "the judge")
+        plan = planned(
+            source,
+            scoring,
+            folder,
+            keep=keep,
+            block_rows=block_rows,
+            at_least=BLOCKS_PER_WORKER * engine.workers,
+            survey_parts=lambda parts: engine.map(partial(surveying, scoring), parts, ordered=True),
+        )
+        blocks = missing_blocks(folder, plan)
+        with phase(f"scoring on {engine.name}", "sample", plan.n_samples) as progress:
+            progress.done = plan.n_samples - sum(block.samples for block in blocks)
+            for samples in engine.map(partial(scoring_blocks, scoring, folder, plan), blocks, ordered=False):
+                progress.done += samples
+    return merged(folder, name=name, tags=tags)
+
+
+def run_shard(
+    source: str,
+    scoring: Scoring,
+    folder: Location,
+    number: int,
+    shards: int,
+    *,
+    keep: Keep = "all",
+    block_rows: int = ROWS_PER_PART,
+) -> tuple[int, int]:
+    """Score the blocks of one of several shards in this process. number: from 1.
+
+    Returns:
+        The numbers of blocks that were scored now, and of those of the shard.
+    """
+    plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=shards)
+    own = shard_of(plan.blocks, number, shards)
+    missing = {block.number for block in missing_blocks(folder, plan)}
+    opened, scored = OpenScoring(scoring), 0
+    samples = sum(block.samples for block in own if block.number in missing)
+    try:
+        with phase(f"scoring shard {number} of {shards}", "sample", samples) as scoring_phase:
+            for block in own:
+                # Another process may have scored it meanwhile.
+                if block.number in missing and block_files(folder, plan, block)[0].found() is None:
+                    scoring_phase.done += score_block(folder, plan, block, opened)
+                    scored += 1
+    finally:
+        opened.close()
+    return scored, len(own)
+
+
+def shard_of(blocks: Sequence[Block], number: int, shards: int) -> Sequence[Block]:
+    """The blocks of a shard: neighbors, because they are read from the same files. number: from 1."""
+    return blocks[len(blocks) * (number - 1) // shards : len(blocks) * number // shards]

@@ -1,0 +1,197 @@
+"""Scoring blocks of samples in this process, with one session for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalstone._core import sync
+from evalstone._core.garbage import rare_collections
+from evalstone.agents.reasoning import answered, has_reasoning
+from evalstone.datasets import Dataset
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.errors import ConfigError
+from evalstone.judges.base import Judge, JudgeSpec, leaves
+from evalstone.ledger.base import DEFAULT_LEDGER, file_of, shown
+from evalstone.models.limits import counting_warnings
+from evalstone.run.budget import Budget
+from evalstone.run.opening import open_session
+from evalstone.run.plan import Plan
+from evalstone.run.planning import plan_for
+from evalstone.run.scoring import score_sample
+from evalstone.scorers.base import ScorerSpec
+from evalstone.scorers.registry import specs_of
+from evalstone.types import Note, Record, Sample
+
+if TYPE_CHECKING:
+    from evalstone.run.session import Session
+
+_NOTHING = Dataset(())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """What scores samples, as settings that another process can be sent."""
+
+    scorers: ScorerSpec | Sequence[ScorerSpec]
+    judge: JudgeSpec | None = "lexical"
+    ledger: str | Path | None = None
+    """A ledger on PostgreSQL, which all processes share; None for none."""
+    concurrency: int = 32
+    map: ColumnMapping | None = None
+    keep_reasoning: bool = False
+    cache: bool = True
+    budget: float | None = None
+
+    @property
+    def listed(self) -> tuple[ScorerSpec, ...]:
+        """The scorers, one by one."""
+        return specs_of(self.scorers)
+
+    def plan(self) -> Plan:
+        """The plan, without samples. Raises ConfigError as `evaluate` does."""
+        return plan_for(_NOTHING, self.scorers, judge=self.judge, keep_reasoning=self.keep_reasoning)
+
+    def at_risk(self) -> str:
+        """What a process that is lost costs, as a sentence; "" for nothing that was paid."""
+        if self.ledger is not None or not any(judge.cacheable for judge in leaves(*self.plan().asked_judges)):
+            return ""
+        return (
+            "No ledger on PostgreSQL is named, so processes don't share answers, and those for a block that isn't "
+            "finished are lost with its process."
+        )
+
+
+def shared_ledger(ledger: str | Path | None) -> str | None:
+    """The ledger of processes that share one; None for the default one, which is a file. Raises ConfigError for any
+    other file."""
+    if ledger is None or ledger == DEFAULT_LEDGER:
+        return None
+    if file_of(ledger) is not None:
+        raise ConfigError(
+            f"the ledger {shown(ledger)} is a file, which several machines can't share; name one on PostgreSQL "
+            "(postgresql://user@host/database), or none"
+        )
+    return str(ledger)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The records of some samples, and what else scoring them has shown."""
+
+    records: list[Record]
+    """In the order of the samples, and of the scorers for each."""
+    seconds: float
+    warnings: Mapping[str, int]
+    reasoned: int
+    """The number of outputs that begin with reasoning."""
+    cautions: tuple[tuple[str, Note], ...]
+    """Notes on the samples that a judge doesn't suit, with its identity."""
+
+
+class OpenScoring:
+    """A process's access to judges and ledger, for as many blocks as it scores.
+
+    Its session, with calls in flight, limits and recent answers, lives on the event loop of `sync`.
+    """
+
+    def __init__(self, scoring: Scoring) -> None:
+        self.plan = scoring.plan()
+        self._scoring = scoring
+        self._stack = contextlib.AsyncExitStack()
+        self._session: Session | None = None
+
+    def score(self, samples: Sequence[Sample]) -> Scored:
+        """Score samples.
+
+        Raises:
+            ConfigError, RunAborted, StorageError: As for a run. The calls in flight are finished first.
+        """
+        return sync.run(self._scored(samples))
+
+    def close(self) -> None:
+        """Cancel calls in flight, and close the connections."""
+        sync.run(self._stack.aclose())
+
+    async def _opened(self) -> Session:
+        if self._session is None:
+            plan, scoring = self.plan, self._scoring
+            may_ask = any(scorer.may_ask for scorer in plan.scorers)
+            own = [judge for judge in plan.judges if judge is not plan.judge]
+            self._session = await self._stack.enter_async_context(
+                open_session(
+                    plan.judge,
+                    *own,
+                    ledger=scoring.ledger if may_ask else None,
+                    concurrency=scoring.concurrency,
+                    budget=Budget.of(scoring.budget, *plan.priced_judges) if may_ask else None,
+                    cache=scoring.cache,
+                    keep_reasoning=plan.keep_reasoning,
+                )
+            )
+        return self._session
+
+    async def _scored(self, samples: Sequence[Sample]) -> Scored:
+        session, began = await self._opened(), time.perf_counter()
+        scorers, plan = self.plan.scorers, self.plan
+        records: list[Record | None] = [None] * (len(samples) * len(scorers))
+        cells = iter([(number, sample, scorer) for number, (sample, scorer) in enumerate(_cells(samples, scorers))])
+
+        async def work() -> None:
+            for number, sample, scorer in cells:
+                records[number] = record = await score_sample(scorer, sample, session, plan.titles[scorer.signature])
+                session.check(record)
+
+        # There are more workers than slots for calls, so one that waits for a shared call leaves no slot empty.
+        immediate = all(scorer.is_immediate for scorer in scorers)
+        with counting_warnings() as warnings, rare_collections(1 if immediate else 2 * self._scoring.concurrency):
+            workers = 1 if immediate else min(2 * self._scoring.concurrency, len(records))
+            await _all([asyncio.ensure_future(work()) for _ in range(workers)], session)
+        found = [record for record in records if record is not None]
+        return Scored(
+            records=found,
+            seconds=time.perf_counter() - began,
+            warnings=dict(warnings),
+            reasoned=sum(map(has_reasoning, samples)),
+            cautions=tuple(self._cautions(samples, found)),
+        )
+
+    def _cautions(self, samples: Iterable[Sample], records: Iterable[Record]) -> Iterator[tuple[str, Note]]:
+        asked = {call.judge for record in records for call in record.calls}
+        for judge in self.plan.judges:
+            if judge.identity in asked and type(judge).cautions is not Judge.cautions:
+                scored = samples if self.plan.keep_reasoning else map(answered, samples)
+                yield from ((judge.identity, note) for note in judge.cautions(scored))
+
+
+def _cells(samples: Iterable[Sample], scorers: Sequence[Any]) -> Iterator[tuple[Sample, Any]]:
+    return ((sample, scorer) for sample in samples for scorer in scorers)
+
+
+async def _all(workers: Sequence[asyncio.Task[None]], session: Session) -> None:
+    """Wait for all workers. After the first error, no more calls are made, and those in flight are awaited, because
+    they will be paid for."""
+    try:
+        await asyncio.gather(*workers)
+    except asyncio.CancelledError:
+        await sync.cancel_all(workers)
+        raise
+    except Exception as error:
+        session.end(str(error))
+        await asyncio.gather(*workers, return_exceptions=True)
+        raise
+
+
+def check_identity(plan: Plan, signatures: Sequence[str], judge: str) -> None:
+    """Raise ConfigError if a process would score with other scorers, or another judge, than the plan was made with."""
+    here = tuple(scorer.signature for scorer in plan.scorers)
+    if here != tuple(signatures):
+        other = next((pair for pair in zip(signatures, here, strict=False) if pair[0] != pair[1]), (signatures, here))
+        raise ConfigError(f"the scorers aren't those of the plan: {other[1]} here, {other[0]} in the plan")
+    if plan.judge.identity != judge:
+        raise ConfigError(f"the judge isn't that of the plan: {plan.judge.identity} here, {judge} in the plan")

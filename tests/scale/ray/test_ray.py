@@ -1,0 +1,73 @@
+"""Runs on Ray with two local workers give what one process gives (`make test-ray`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import evalstone
+from evalstone import ConfigError, evaluate
+
+pytest.importorskip("ray")
+pytest.importorskip("pyarrow")
+SCORERS = ["exact_match", "rouge_l", "answer_correctness"]
+
+
+def written(folder: Path, rows: int) -> Path:
+    path = folder / "d.jsonl"
+    answers = ("Paris is the capital of France.", "Berlin", "42")
+    lines = [{"output": answers[n % 3], "reference": answers[n % 2], "input": f"Question {n}?"} for n in range(rows)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
+    data = written(tmp_path, 500)
+    one = evaluate(data, SCORERS, ledger=None)
+    run = evaluate(data, SCORERS, engine="ray", out=tmp_path / "out", ledger=None)
+    assert [line.interval for line in run.summary] == [line.interval for line in one.summary]
+    assert [(r.key, r.scorer, r.outcome) for r in run.records] == [(r.key, r.scorer, r.outcome) for r in one.records]
+    assert evalstone.read_run(tmp_path / "out") == run
+
+
+def test_what_cannot_be_sent_is_refused(tmp_path: Path) -> None:
+    class Scorer(evalstone.Scorer):
+        name = "own"
+        lock: object = None
+
+        def score(self, *, output: str) -> evalstone.Score:
+            return evalstone.Score(0.0)
+
+    with pytest.raises(ConfigError, match="the scorer Scorer can't be sent to other processes: "):
+        evaluate(written(tmp_path, 3), Scorer(lock=threading.Lock()), engine="ray", out=tmp_path / "out", ledger=None)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path: Path) -> None:
+    data, out = written(tmp_path, 3000), tmp_path / "out"
+    command = [sys.executable, "-m", "evalstone", "run", str(data), "--engine", "ray", "--out", str(out), "--json"]
+    process = subprocess.Popen([*command, "-s", "answer_correctness"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    killed, until = 0, time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < until:
+        if killed < 3 and [*out.glob("blocks/*.parquet")]:
+            workers = subprocess.run(
+                ["pgrep", "-f", "ray::.*MapWorker"], capture_output=True, text=True, check=False
+            ).stdout.split()
+            if workers:
+                os.kill(int(workers[0]), signal.SIGKILL)
+                killed += 1
+        time.sleep(0.5)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors.decode()
+    run, one = evalstone.read_run(out), evaluate(data, "answer_correctness", ledger=None)
+    assert json.loads(printed)["scorers"][0]["n_score"] == 3000
+    assert [line.interval for line in run.summary] == [line.interval for line in one.summary]
+    assert len(run.records) == 3000
+    assert errors == b""

@@ -1,0 +1,226 @@
+"""Runs in blocks: the same results as of one process, whoever scores the blocks, and in whatever order."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalstone
+from evalstone import ConfigError, DataError, Failed, ModelJudge, Run, Sample, Score, Scorer, evaluate
+from evalstone._core.guards import is_list, is_object
+from evalstone._core.storage import Location
+from evalstone.results.block_plan import BlockPlan
+from evalstone.results.record_tables import KEEPS, Keep
+from evalstone.scale import ScoreBatches, merge, score_shard
+from evalstone.scale.runs import missing_blocks, run_shard
+from evalstone.scale.scoring import Scoring
+
+pa = pytest.importorskip("pyarrow")
+
+SCORERS = ("exact_match", "answer_correctness", "context_recall")
+
+
+def written(folder: Path, rows: int = 60, name: str = "d.jsonl", **more: Any) -> Path:
+    """A file of samples: some are equal and have no ID, some lack a field, some are in another language."""
+    answers = ("Paris is the capital of France.", "Berlin", "La réponse est la ville de Paris, en France.", "")
+    lines = [
+        {"output": answers[n % 4], "reference": answers[n % 3], "input": "Which city?", **more}
+        | ({"id": f"q{n}"} if n % 5 else {})
+        | ({} if n % 7 else {"context": ["Paris is a city."], "weight": None})
+        for n in range(rows)
+    ]
+    path = folder / name
+    path.write_text("".join(f"{json.dumps({k: v for k, v in line.items() if v is not None})}\n" for line in lines))
+    return path
+
+
+def told(run: Run) -> dict[str, Any]:
+    """All that a run says, without times, its ID, and which of several equal questions was the one that was asked."""
+    data = {name: value for name, value in run.to_dict().items() if name not in ("id", "started", "seconds")}
+    for line in data["scorers"]:
+        line["asked"] += line.pop("shared")
+    data["records"] = [plain(record.to_dict()) for record in run.records]
+    return data
+
+
+def plain(data: Any) -> Any:
+    if is_object(data):
+        return {name: plain(value) for name, value in data.items() if name not in ("seconds", "source")}
+    return [plain(item) for item in data] if is_list(data) else data
+
+
+def in_shards(data: Path, out: Path, shards: int, scorers: Any = SCORERS, **more: Any) -> Run:
+    scoring = Scoring(scorers=scorers, **{name: more.pop(name) for name in ("judge", "map") if name in more})
+    for number in reversed(range(1, shards + 1)):
+        run_shard(str(data), scoring, Location.of(out), number, shards, **more)
+    return merge(out)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_shards_give_what_one_process_gives(tmp_path: Path, shards: int) -> None:
+    data = written(tmp_path)
+    one = evaluate(data, SCORERS, ledger=None)
+    run = in_shards(data, tmp_path / "out", shards, block_rows=7)
+    assert told(run) == told(one)
+    assert any(note.kind == "not_in_english" for note in run.cautions)
+    read = evalstone.read_run(tmp_path / "out")
+    assert read == run
+    assert [*(read.samples or ())] == [*evalstone.load(data).samples]
+    comparison = evalstone.compare(one, read)
+    assert [scorer.difference.estimate for scorer in comparison.scorers if scorer.difference] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_what_is_kept_changes_no_score(tmp_path: Path, keep: Keep) -> None:
+    run = in_shards(written(tmp_path), tmp_path / "out", 2, keep=keep)
+    one = evaluate(written(tmp_path), SCORERS, ledger=None)
+    assert [(line.interval, line.histogram, line.asked + line.shared) for line in run.summary] == [
+        (line.interval, line.histogram, line.asked + line.shared) for line in one.summary
+    ]
+    scored = next(record for record in run.records if isinstance(record.outcome, Score) and "answer" in record.scorer)
+    assert (bool(scored.calls), bool(scored.evidence), bool(scored.reason)) == {
+        "all": (True, True, True),
+        "evidence": (False, True, True),
+        "scores": (False, False, False),
+    }[keep]
+    skipped = next(record for record in run.records if record.value is None)
+    assert skipped.reason
+
+
+def test_several_files_and_groups_give_what_one_process_gives(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("b", "a"):
+        written(tmp_path / "data", 30, f"{name}.jsonl", group=name)
+        file = tmp_path / "data" / f"{name}.jsonl"
+        file.write_text(file.read_text().replace('"id": "q', f'"id": "{name}'))
+    pattern = tmp_path / "data" / "*.jsonl"
+    one = evaluate(str(pattern), "exact_match", ledger=None)
+    run = in_shards(pattern, tmp_path / "out", 3, "exact_match")
+    assert told(run) == told(one)
+    assert run.summary[0].interval is not None
+    assert run.summary[0].interval.groups == 2
+
+
+def test_a_finished_block_is_not_scored_again(tmp_path: Path) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    first = score_shard(data, "exact_match", 1, 2, out=out)
+    assert first.scored == first.blocks > 0
+    again = score_shard(data, "exact_match", 1, 2, out=out)
+    assert (again.scored, again.blocks) == (0, first.blocks)
+    plan = BlockPlan.read(Location.of(out))
+    assert plan is not None
+    assert len(missing_blocks(Location.of(out), plan)) == len(plan.blocks) - first.blocks
+    with pytest.raises(ConfigError, match=r"out lacks \d+ blocks? of \d+ \(.*run the commands that score them again"):
+        merge(out)
+
+
+def test_another_run_does_not_enter_the_folder(tmp_path: Path) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    score_shard(data, "exact_match", 1, 2, out=out)
+    with pytest.raises(ConfigError, match=r"has the blocks of another run: by the scorers exact_match@1; name another"):
+        score_shard(data, "rouge_l", 2, 2, out=out)
+    with pytest.raises(ConfigError, match="another run: with the judge lexical"):
+        score_shard(data, "exact_match", 2, 2, out=out, judge=ModelJudge("openai/gpt-5.1", api_key="k"))
+    with pytest.raises(ConfigError, match="another run: with other prompts, settings or blocks"):
+        score_shard(data, "exact_match", 2, 3, out=out, map={"reference": "reference"})
+    written(tmp_path, 61)
+    with pytest.raises(ConfigError, match=r"another run: of the dataset d\.jsonl, version"):
+        score_shard(data, "exact_match", 2, 2, out=out)
+
+
+def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    score_shard(data, "exact_match", 1, 2, out=out)
+    plan = BlockPlan.read(Location.of(out))
+    assert plan is not None
+    data.write_text(data.read_text().replace("Berlin", "Munich"))
+    with pytest.raises(ConfigError, match=r"d\.jsonl has changed since the run was planned"):
+        list(plan.blocks[-1].read())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"output": "x"}\n{"output": 1, "context": 5}\n', "line 2: context must be a list"),
+        ('{"id": "q", "output": "x"}\n' * 2, "line 2 of d.jsonl: the id 'q' is already used by line 1"),
+        ('{"output": "x"}\n', "no sample can be scored: exact_match needs output and reference; reference is absent"),
+        ("", "has no samples"),
+    ],
+)
+def test_nothing_is_planned_for_bad_data(tmp_path: Path, text: str, message: str) -> None:
+    data = tmp_path / "d.jsonl"
+    data.write_text(text)
+    with pytest.raises((ConfigError, DataError)) as raised:
+        score_shard(data, "exact_match", 1, 2, out=tmp_path / "out")
+    assert message in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_ledger_in_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is a file, which several machines can't share; name one on PostgreSQL"):
+        score_shard(written(tmp_path), "exact_match", 1, 1, out=tmp_path / "out", ledger=tmp_path / "ledger.db")
+
+
+def test_a_shard_is_one_of_all(tmp_path: Path) -> None:
+    for shard, shards in ((0, 2), (3, 2)):
+        with pytest.raises(ConfigError, match="shard must be a number from 1 to 2 shards"):
+            score_shard(written(tmp_path), "exact_match", shard, shards, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_shard_that_is_killed_is_finished_by_another(tmp_path: Path, times: int) -> None:
+    data, out = written(tmp_path, 4000), tmp_path / "out"
+    command = [sys.executable, "-m", "evalstone", "run", str(data), "--scorer", "rouge_l", "--out", str(out)]
+    for _ in range(times):
+        process = subprocess.Popen([*command, "--shard", "1/20"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        while not list(out.glob("blocks/*.parquet")) and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    run = in_shards(data, out, 20, "rouge_l")
+    assert told(run) == told(evaluate(data, "rouge_l", ledger=None))
+
+
+class Own(Scorer):
+    """Fails on some samples."""
+
+    name = "own"
+
+    def score(self, *, output: str) -> Score:
+        if output == "Berlin":
+            raise KeyError("missing")
+        return Score(len(output) / 100)
+
+
+def test_failures_and_own_scorers_are_kept(tmp_path: Path) -> None:
+    data = written(tmp_path)
+    run, one = in_shards(data, tmp_path / "out", 3, Own()), evaluate(data, Own(), ledger=None)
+    assert told(run) == told(one)
+    failed = next(record.outcome for record in run.records if isinstance(record.outcome, Failed))
+    assert failed.exception == "KeyError"
+
+
+def test_batches_are_scored_like_a_run(tmp_path: Path) -> None:
+    samples = [replace(sample, id=f"s{n}") for n, sample in enumerate(evalstone.load(written(tmp_path)).samples)]
+    table = pa.Table.from_pylist([{"id": s.id, "output": s.output, "reference": s.reference} for s in samples])
+    score = pickle.loads(pickle.dumps(ScoreBatches(scorers=["exact_match", "rouge_l"])))
+    records = [row for start in (0, 25, 50) for row in score(table.slice(start, 25)).to_pylist()]
+    run = evaluate(
+        [Sample(id=s.id, output=s.output, reference=s.reference) for s in samples], ["exact_match", "rouge_l"]
+    )
+    assert [(row["sample_id"], row["scorer"], row["value"]) for row in records] == [
+        (record.sample_id, record.scorer, record.value) for record in run.records
+    ]
+    assert score(table.slice(0, 0)).schema == score(table.slice(0, 1)).schema == score.schema
+    assert pickle.loads(pickle.dumps(score)) == score
