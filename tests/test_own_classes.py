@@ -9,23 +9,35 @@ from typing import Any, Literal
 import pytest
 
 from evalstone import (
+    BatchOptions,
     ConfigError,
     Failed,
     Judge,
     JudgeAnswer,
     LexicalJudge,
+    Limits,
+    Message,
     ModelJudge,
     Prompt,
     Question,
     Rubric,
+    Sample,
+    Score,
     Scorer,
     SelfConsistency,
+    Skipped,
+    ToolCall,
+    Trajectory,
+    Usage,
     evaluate,
     score,
     scorer,
 )
+from evalstone.models import ProviderInfo
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.targets import Target
+from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
+from evalstone.targets import Answer, Target
+from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 FINE = Prompt(instructions="Is it fine?", template="{{output}}")
 
@@ -162,6 +174,18 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ListClaims(txt="x"),  # pyright: ignore[reportCallIssue]
         "ListClaims: unknown parameter 'txt'; did you mean text?",
     ),
+    "a field of a sample": (
+        lambda: Sample(outptu="x"),  # pyright: ignore[reportCallIssue]
+        "Sample: unknown parameter 'outptu'; did you mean output?",
+    ),
+    "a field that a message needs": (
+        lambda: Message(content="x"),  # pyright: ignore[reportCallIssue]
+        "Message needs role",
+    ),
+    "too many values": (
+        lambda: Score(1, "right", "sure"),  # pyright: ignore[reportCallIssue]
+        "Score takes its parameters by name: write Score(value, reason, scale=…), not 3 values without a name",
+    ),
 }
 
 
@@ -170,6 +194,36 @@ def test_a_mistake_is_named(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make()
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Answer,
+        BatchOptions,
+        Criterion,
+        ExpectedStep,
+        Failed,
+        JudgeAnswer,
+        Limits,
+        Message,
+        Penalties,
+        Prompt,
+        ProviderInfo,
+        Sample,
+        Score,
+        Skipped,
+        ToolCall,
+        Trajectory,
+        TrajectoryExpectation,
+        TrajectoryStep,
+        TrajectoryWeights,
+        Usage,
+    ],
+)
+def test_an_unknown_argument_of_what_people_write_is_named(kind: type[Any]) -> None:
+    with pytest.raises(ConfigError, match=f"^{kind.__name__}: unknown parameter 'xyz'; known: "):
+        kind(xyz="x")
 
 
 def test_a_type_error_in_the_code_of_a_class_stays_one() -> None:

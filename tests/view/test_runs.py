@@ -103,7 +103,8 @@ def test_p_values_are_corrected_for_all_runs_whatever_is_listed(url: str, monkey
     found: dict[str, set[tuple[str, str, str]]] = {}
     for address in ("/runs.json", "/runs.json?tag=odd", "/runs.json?q=n5", "/runs.json?sort=name"):
         for run in client.get(address).json:
-            for signature, of in ((run["differences"] or {}).get("of") or {}).items():
+            by_signature: dict[str, Any] = run["differences"]["of"] if run["differences"] else {}
+            for signature, of in by_signature.items():
                 line = expected[run["id"], signature]
                 assert of["adjusted_p_runs"] == pytest.approx(line.adjusted_p_value)
                 assert (of["p"], of["verdict"]) == (line.p_value, line.verdict)

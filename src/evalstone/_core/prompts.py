@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from evalstone._core.json import content_hash
+from evalstone._core.values import NamesArguments
 from evalstone.errors import PromptError, absent, unknown
 
 Material: TypeAlias = "str | Sequence[str]"
@@ -46,7 +47,7 @@ _LINE_BREAKS = re.compile("[\t\n\r\u2028\u2029 ]+")
 
 
 @dataclass(frozen=True)
-class Prompt:
+class Prompt(metaclass=NamesArguments):
     """Instructions and a template with `{{placeholders}}`.
 
     Args:

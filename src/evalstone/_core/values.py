@@ -27,17 +27,9 @@ _FIXED = {"frozen", "match_args", "order", "slots", "unsafe_hash", "weakref_slot
 """Options of `@dataclass` that values don't have."""
 
 
-class ValueMeta(_Meta):
-    """The class of values. It refuses a second `@dataclass`, which would lose what `field(…)` says about the fields, an
-    option that values don't have, and a field that is set on the class, which would change nothing."""
-
-    __instancecheck__ = ABCMeta.__instancecheck__  # values are no protocols, whose checks are slower
-    __subclasscheck__ = ABCMeta.__subclasscheck__
-
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any) -> Any:
-        if fixed := sorted(options.keys() & _FIXED):
-            raise ConfigError(f"{name}: values have no option {fixed[0]}, only {joined(_OPTIONS)}")
-        return super().__new__(mcls, name, bases, namespace, **options)
+class NamesArguments(type):
+    """The class of classes that people make values of: an argument that is unknown or missing is a ConfigError that
+    names it, instead of Python's TypeError."""
 
     if not TYPE_CHECKING:  # a type checker reads the parameters of `__init__`
 
@@ -48,6 +40,19 @@ class ValueMeta(_Meta):
                 if (problem := _problem(cls, args, kwargs)) is None:
                     raise
             raise problem
+
+
+class ValueMeta(NamesArguments, _Meta):
+    """The class of values. It refuses a second `@dataclass`, which would lose what `field(…)` says about the fields, an
+    option that values don't have, and a field that is set on the class, which would change nothing."""
+
+    __instancecheck__ = ABCMeta.__instancecheck__  # values are no protocols, whose checks are slower
+    __subclasscheck__ = ABCMeta.__subclasscheck__
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any) -> Any:
+        if fixed := sorted(options.keys() & _FIXED):
+            raise ConfigError(f"{name}: values have no option {fixed[0]}, only {joined(_OPTIONS)}")
+        return super().__new__(mcls, name, bases, namespace, **options)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if name == "__dataclass_params__" and name in vars(cls):
@@ -104,7 +109,7 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
 def _problem(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ConfigError | None:
     """What is wrong with the arguments of a value, or with its class; None if they aren't what is wrong."""
     name = cls.__name__
-    if lacking := sorted(cls.__abstractmethods__):
+    if lacking := sorted(getattr(cls, "__abstractmethods__", ())):
         base = next(base for base in reversed(cls.__mro__) if lacking[0] in getattr(base, "__abstractmethods__", ()))
         return ConfigError(f"{name} lacks {joined(lacking)}, which every {base.__name__} defines")
     parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]

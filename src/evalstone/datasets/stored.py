@@ -126,7 +126,7 @@ def message_of(row: object) -> Message:
 def _call_of(row: Any) -> ToolCall:
     try:
         return ToolCall(**row)
-    except TypeError:  # as above
+    except (TypeError, ConfigError):  # as above
         return read_data(ToolCall, row)
 
 

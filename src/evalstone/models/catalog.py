@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from evalstone._core.addresses import of_kind
 from evalstone._core.plugins import JUDGES, Plugin, Plugins
 from evalstone._core.plugins import PROVIDERS as GROUP
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, unknown
 
 CHAT = "evalstone.models.chat_completions:ChatCompletions"
@@ -21,7 +22,7 @@ SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 
 
 @dataclass(frozen=True)
-class ProviderInfo:
+class ProviderInfo(metaclass=NamesArguments):
     """How to reach the models of a provider.
 
     Raises ConfigError for an unknown name in `unsupported`.

@@ -26,6 +26,7 @@ from typing import Annotated, Any, AnyStr, TypeAlias, TypeVar
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import count
 from evalstone._core.redaction import REPEATED_SECRETS, redacted
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ProviderError, ProviderTimeout, RequestLimitReached, RunStopped
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ WATCH = 0.1
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(metaclass=NamesArguments):
     """Limits for calls to a judge, a model or a target. None means no limit.
 
     All equal ones on one event loop share a limit. Raises ConfigError for a value out of range.

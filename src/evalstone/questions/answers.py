@@ -11,6 +11,7 @@ from evalstone._core.display import excerpt, is_line
 from evalstone._core.guards import class_of
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
+from evalstone._core.values import NamesArguments
 from evalstone.errors import JudgeError, OutcomeError, invalid
 from evalstone.questions.base import Question
 from evalstone.questions.reply import has_probability
@@ -25,7 +26,7 @@ MOST_COUNTED = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class JudgeAnswer(NoTruthValue, Generic[A]):
+class JudgeAnswer(NoTruthValue, Generic[A], metaclass=NamesArguments):
     """A judge's answer with its usage, cost and time.
 
     Raises:

@@ -14,6 +14,7 @@ from evalstone._core.display import count, excerpt, joined
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_OUTCOMES, Trials
+from evalstone._core.values import NamesArguments
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
@@ -38,7 +39,7 @@ FILLED = ("output", "messages", "context", "metadata", "trajectory", "state", "t
 
 
 @dataclass(frozen=True)
-class BatchOptions:
+class BatchOptions(metaclass=NamesArguments):
     """How a run uses its provider's batch API."""
 
     wait: bool = False

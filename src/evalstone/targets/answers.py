@@ -13,6 +13,7 @@ from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.validation import read_data
+from evalstone._core.values import NamesArguments
 from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.formats.values import plain
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
@@ -31,7 +32,7 @@ _OF_THE_CALL = "target"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(metaclass=NamesArguments):
     """A target's answer to a sample. A target that returns only text can return the text itself.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.validation import UnknownKind, is_kind
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, invalid
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -19,7 +20,7 @@ FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "inst
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolCall:
+class ToolCall(metaclass=NamesArguments):
     """A tool call of an agent, with its result."""
 
     name: str
@@ -33,7 +34,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
-class Usage:
+class Usage(metaclass=NamesArguments):
     """The tokens of a message or answer, including retries after malformed replies."""
 
     input: int = 0
@@ -56,7 +57,7 @@ NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class Message(metaclass=NamesArguments):
     """One message of a conversation, with the tool calls in it.
 
     Raises:

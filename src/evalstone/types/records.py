@@ -16,6 +16,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import read_data
+from evalstone._core.values import NamesArguments
 from evalstone.errors import DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.samples import case_key, read_weight
@@ -36,7 +37,7 @@ def _as_float(name: str, value: object) -> float:
 
 
 @dataclass(frozen=True)
-class Score(NoTruthValue):
+class Score(NoTruthValue, metaclass=NamesArguments):
     """A score. Whether higher or lower is better depends on the scorer.
 
         Score(0.5, "one of two claims")          Score(True) is the scale, Score(False) is 0
@@ -102,7 +103,7 @@ class Score(NoTruthValue):
 
 
 @dataclass(frozen=True)
-class Skipped(NoTruthValue):
+class Skipped(NoTruthValue, metaclass=NamesArguments):
     """The score is undefined for this sample. The sample isn't part of the mean.
 
     Raises:
@@ -123,7 +124,7 @@ TARGET_FAILED = "the target failed: "
 
 
 @dataclass(frozen=True)
-class Failed(NoTruthValue):
+class Failed(NoTruthValue, metaclass=NamesArguments):
     """An error. The sample isn't part of the mean."""
 
     _tested_by = Skipped._tested_by

@@ -16,6 +16,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
 from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.text import is_blank
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
@@ -62,7 +63,7 @@ def check_text(name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sample:
+class Sample(metaclass=NamesArguments):
     """One case to score. A field that is None is absent, and scorers that require it skip the sample.
 
     Raises:

@@ -12,6 +12,7 @@ from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.validation import UnknownKind
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, absent, invalid, unknown
 
 StepType: TypeAlias = Literal[
@@ -61,7 +62,7 @@ _OF_A_TRAJECTORY = ("total_seconds", "raw_output", "raw_workflow_result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryStep:
+class TrajectoryStep(metaclass=NamesArguments):
     """One step of an agent or a workflow, with the steps inside it.
 
     Raises:
@@ -114,7 +115,7 @@ class TrajectoryStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trajectory:
+class Trajectory(metaclass=NamesArguments):
     """The steps of one agent or workflow run, in order."""
 
     steps: Sequence[TrajectoryStep] = ()
@@ -142,7 +143,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedStep:
+class ExpectedStep(metaclass=NamesArguments):
     """A step that is expected in a trajectory.
 
     Raises:
@@ -197,7 +198,7 @@ class ExpectedStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryExpectation:
+class TrajectoryExpectation(metaclass=NamesArguments):
     """What is expected of a trajectory, or of the steps inside a step. None leaves a criterion out.
 
     Raises:

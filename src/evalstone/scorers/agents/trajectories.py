@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import count
 from evalstone._core.read_as import NOTHING, ReadAs
+from evalstone._core.values import NamesArguments
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
     check_efficiency,
@@ -215,7 +216,7 @@ RETRIES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrajectoryWeights:
+class TrajectoryWeights(metaclass=NamesArguments):
     """The weights of the parts of a level. A negative weight counts as 0."""
 
     accuracy: float = 0.4

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from evalstone._core.declarations import TEXT, Rule, check_settings
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
+from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, OutcomeError, invalid
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
@@ -20,7 +21,7 @@ RUBRICS = ("rubric", "requestContext.rubric", "additionalContext.rubric")
 
 
 @dataclass(frozen=True)
-class Criterion:
+class Criterion(metaclass=NamesArguments):
     """One requirement for an answer.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import part_of
+from evalstone._core.values import NamesArguments
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, PassageRatings, RatePassages, RelevanceLevel
 from evalstone.scorers.base import share
@@ -21,7 +22,7 @@ WEIGHTS: Mapping[RelevanceLevel, float] = {"high": 1.0, "medium": 0.7, "low": 0.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Penalties:
+class Penalties(metaclass=NamesArguments):
     """The penalties of context relevance.
 
     Attributes:
