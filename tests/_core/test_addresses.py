@@ -175,7 +175,7 @@ def test_a_judge_of_one_s_own_by_name(spec: Any) -> None:
         ("own_j:asks", "not a judge, but an async function"),
         ("own_j:number", "not a judge, but int: 3"),
         ("own_j:JudgeAnswer", "but a class that doesn't derive from evalstone.Judge"),
-        ("own_j:Judge", "can't be made"),
+        ("own_j:Judge", "^Judge lacks answer, which every Judge defines$"),
         ("own_j:judge(strict=true)", "takes none here"),
         ("own_j:Mine(strickt=true)", "did you mean strict"),
         ("own_j:Mine(max_requests=3)", "has no limits"),
@@ -282,9 +282,10 @@ def test_what_yields_no_samples_is_refused(name: str, kind: type[ConfigError], t
 
 def test_a_file_of_the_name_comes_before_code_and_a_data_file_is_never_code() -> None:
     write("own_l.py", LOADERS)
-    for missing in ("own_l:rows.jsonl", "https://host.example/rows.jsonl"):
-        with pytest.raises(DataError, match="does not exist"):
-            load(missing)
+    with pytest.raises(DataError, match="does not exist"):
+        load("own_l:rows.jsonl")
+    with pytest.raises(ConfigError, match=r"^https://host\.example/rows\.jsonl can't be read over HTTP"):
+        load("https://host.example/rows.jsonl")
     Path("own_l:rows").write_text("")
     with pytest.raises(DataError, match="unknown suffix"):
         load("own_l:rows")

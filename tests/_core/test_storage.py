@@ -42,9 +42,13 @@ def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(ConfigError, match=r"cannot write .*/file/x: File exists"):
         (Location.of(tmp_path / "file") / "x").write(b"")
+    with pytest.raises(ConfigError, match=r"^s4://x: unknown scheme 's4'; known: abfs, .*, s3, "):
+        Location.of("s4://x")
+    with pytest.raises(ConfigError, match=r"^https://x/a\.jsonl can't be read over HTTP: download the file"):
+        Location.of("https://x/a.jsonl")
     pytest.importorskip("pyarrow")
-    with pytest.raises(ConfigError, match="nope://x cannot be opened"):
-        Location.of("nope://x")
+    with pytest.raises(ConfigError, match=r"s3://a\?nope=1 cannot be opened: .*nope"):
+        Location.of("s3://a?nope=1")
 
 
 def test_addresses_and_patterns() -> None:

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from evalstone._core.files import cannot_write, home_expanded, make_folder, private
-from evalstone.errors import ConfigError, MissingDependency, StorageError
+from evalstone.errors import ConfigError, MissingDependency, StorageError, unknown
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://")
 _PATTERN = re.compile(r"[*?]")
 TEMPORARY = ".evalstone.tmp"
 """The end of the names of files that are being written."""
+_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
+"""Object stores show an object once all of it is there; on other file systems, a file is renamed."""
+_SCHEMES = (*_STORES, "hdfs", "viewfs", "file")
 
 
 def is_address(path: object) -> bool:
@@ -57,7 +60,7 @@ class Location:
         """The location at a local path or an address.
 
         Raises:
-            ConfigError: pyarrow doesn't know the scheme.
+            ConfigError: The scheme is unknown, or pyarrow can't open the address.
             MissingDependency: It is no local path, and pyarrow isn't installed.
         """
         text = str(path)
@@ -66,6 +69,10 @@ class Location:
         scheme = text.partition("://")[0]
         if scheme == "file":
             return cls(text.partition("://")[2])
+        if scheme in ("http", "https"):
+            raise ConfigError(f"{text} can't be read over HTTP: download the file and name its path")
+        if scheme not in _SCHEMES:
+            raise ConfigError(f"{text}: ", unknown("scheme", scheme, _SCHEMES))
         _, inner = _opened_system(text)
         return cls(inner.rstrip("/"), scheme)
 
@@ -156,8 +163,7 @@ class Location:
             except OSError as error:
                 raise cannot_write(f"cannot write {self}", error) from None
             return
-        # An object store shows an object once all of it is there; other file systems rename it.
-        is_store = self.scheme in ("s3", "gs", "gcs", "abfs", "abfss")
+        is_store = self.scheme in _STORES
         target = self.path if is_store else f"{self.path}.{secrets.token_hex(4)}{TEMPORARY}"
 
         def put() -> None:
