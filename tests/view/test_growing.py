@@ -15,7 +15,8 @@ from evalstone.ledger.store import Ledger
 from evalstone.view.indexing import indexes
 from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.growing import Growing
-from evalstone.view.indexing.index import Index
+from evalstone.view.indexing.index import Index, OutdatedIndex
+from evalstone.view.indexing.jobs import Building
 from evalstone.view.query import SampleQuery
 from evalstone.view.shelf import Card, Shelf
 from tests.runs import Claimed, Given, Harm, samples_of
@@ -177,3 +178,25 @@ def test_a_page_is_of_one_moment_while_records_are_added(url: str, tmp_path: Pat
         with Index(growing.file) as after:
             assert after.totals["all"] == len(after.page(SampleQuery()).cases) == 8
     growing.close()
+
+
+def test_an_index_that_another_request_gives_up_at_the_same_time_is_made_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arriving = Arriving(url)
+    arriving.add(0)
+    known = indexes.Indexes(arriving.shelf)
+    opened = known.open(arriving.card)
+    assert isinstance(opened, Index)
+    opened.close()
+
+    def gone(_: Path) -> Index:
+        known._growing.clear()
+        raise OutdatedIndex("it is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(indexes, "Index", gone)
+        assert isinstance(known.open(arriving.card), Building)
+    again = known.open(arriving.card)
+    assert isinstance(again, Index)
+    again.close()

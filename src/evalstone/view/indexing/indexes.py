@@ -65,7 +65,7 @@ class Indexes:
         if known is not None and known.stamp:
             with suppress(OutdatedIndex):
                 return Index(known.file)
-            del self._growing[card.id]
+            self._growing.pop(card.id, None)  # another request may have been here
         return building or Building()
 
     def _grow(self, card: Card, building: Building) -> None:

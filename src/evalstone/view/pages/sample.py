@@ -12,12 +12,14 @@ from evalstone.errors import ConfigError
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import goodness, sample_view
 from evalstone.run.rebuilt import prompts_behind
+from evalstone.types import Sample
 from evalstone.view.addresses import (
     COMPARISON,
     CSV,
     JSON,
     compare_address,
     compared_address,
+    edit_sample_address,
     in_comparison,
     part,
     run_address,
@@ -83,9 +85,19 @@ def sample_page(library: Library, request: Request) -> Response:
             collect=with_query("/collect", [("run", card.id), ("key", part(key))])
             if library.edit_token and stored.sample is not None
             else "",
+            edit=_edit_address(library, card, stored.sample),
             keys=KEYS,
             **context,
         )
+
+
+def _edit_address(library: Library, card: Card, sample: Sample | None) -> str:
+    """The address where the sample is edited in its dataset; "" if it can't be."""
+    if not library.edit_token or sample is None or card.metadata is None:
+        return ""
+    with library.shelf.reading() as ledger:
+        is_stored = ledger.samples(card.metadata.dataset.version)
+    return edit_sample_address(dataset_of(card), sample.id) if is_stored else ""
 
 
 @dataclass(frozen=True)
