@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from evalstone.ledger.datasets import write_version
 from evalstone.ledger.store import Ledger
 from evalstone.view.app import application
 from evalstone.view.drafts import EDITS, LOCK, DatasetFolder
+from evalstone.view.indexing import jobs
 from evalstone.view.sample_form import LONGEST_FIELD, edited, fields_of
 from evalstone.view.shelf import Shelf
 from tests.datasets.test_stored import SAMPLES as ANY_SAMPLE
@@ -291,6 +293,70 @@ def test_edits_that_a_kill_left_after_the_file_was_written_are_saved_already(
     (folder / f"{NAME}{EDITS}").write_bytes(edits)
     assert change(client, "q2", reference="two") == 303
     assert save(client) == 409
+
+
+def test_a_sample_of_a_run_leads_to_itself_in_its_dataset(client: Client, url: str, folder: Path) -> None:
+    write_run(run_of(["1"]), folder.parent / "results")
+    run = client.get("/runs.json").json[0]["id"]
+    (address,) = client.get(f"/runs/{run}/samples/q3").links("/edit/")
+    assert "It is 3 meters high." in said(client.get(address))
+    assert not pages(url, folder, read_only=True).get(f"/runs/{run}/samples/q3").links("/edit/")
+    others = Client(application(Shelf(url, [str(folder.parent / "results")], datasets=str(folder))))
+    other = next(each["id"] for each in others.get("/runs.json").json if each["id"] != run)
+    (sample,) = others.get(f"/runs/{other}").links("/samples/")
+    assert not others.get(sample).links("/edit/")
+
+
+@pytest.mark.parametrize("what", ["save", "read"])
+def test_what_takes_long_goes_on_while_a_page_says_how_far_it_is(
+    client: Client, folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    if what == "save":
+        assert change(client, "q1", reference="one") == 303
+    else:
+        write_samples(folder / NAME, SAMPLES[:3])
+    form, token = form_in(client.get(EDIT).text, f"/drafts/{what}"), client.token
+    goes_on = threading.Event()
+
+    def slowly(*given: Any) -> None:
+        goes_on.wait()
+        write_version(*given)
+
+    monkeypatch.setattr("evalstone.view.editing.write_version", slowly)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(jobs, "PATIENCE", 0.01)
+        replies = [client.post(f"/drafts/{what}", form, token=token) for _ in range(2)]  # also if it is sent twice
+        assert {reply.headers["location"] for reply in replies} == {f"{EDIT}/saving"}
+        page = client.get(f"{EDIT}/saving")
+        assert (page.status, page.headers["refresh"], "is being saved" in said(page)) == (202, "1", True)
+        assert client.get("/").status == 200
+    goes_on.set()
+    after = client.get(f"{EDIT}/saving")
+    assert after.headers["location"].startswith(f"/datasets/{NAME}?from=" if what == "save" else EDIT)
+    assert client.get(f"{EDIT}/saving").headers["location"] == EDIT  # nothing is begun again
+    assert len(load(folder / NAME)) == (31 if what == "save" else 3)
+    assert not [*folder.glob(f"*{EDITS}")]
+
+
+def test_what_goes_wrong_while_a_dataset_is_saved_is_said_once(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+
+    def late(*given: Any) -> None:
+        goes_on.wait()
+        (folder / NAME).write_text("mine\n")
+
+    monkeypatch.setattr("evalstone.view.editing.write_version", late)
+    assert change(client, "q1", reference="one") == 303
+    with monkeypatch.context() as hasty:
+        hasty.setattr(jobs, "PATIENCE", 0.01)
+        assert save(client) == 303
+    goes_on.set()
+    page = client.get(f"{EDIT}/saving")
+    assert (page.status, "was changed elsewhere" in said(page)) == (409, True)
+    assert client.get(f"{EDIT}/saving").headers["location"] == EDIT
+    assert "1 changed" in said(client.get(EDIT))
 
 
 @pytest.mark.parametrize("name", [f"{NAME}{EDITS}", LOCK])

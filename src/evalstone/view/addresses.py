@@ -45,7 +45,7 @@ def dataset_address(name: str, suffix: str = "") -> str:
 
 
 def edit_address(name: str, place: str = "") -> str:
-    """The address where a dataset is edited. place: "new" for a new sample."""
+    """The address where a dataset is edited. place: "new" for a new sample, "saving" while it is saved."""
     return f"{dataset_address(name)}/edit{place and f'/{place}'}"
 
 

@@ -26,6 +26,7 @@ from evalstone.view.pages.edit import (
     read_file,
     remove_sample,
     save_dataset,
+    saving_page,
     undo_change,
     write_sample,
 )
@@ -82,6 +83,7 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/datasets/{name}", dataset_page),
     ("/datasets/{name}/edit", edit_page),
     ("/datasets/{name}/edit/new", new_sample_page),
+    ("/datasets/{name}/edit/saving", saving_page),
     ("/datasets/{name}/edit/samples/{id}", edit_sample_page),
     ("/datasets/{name}/{file}", dataset_file),
     ("/collect", collect_page),

@@ -16,6 +16,7 @@ from evalstone.ledger.datasets import StoredLines, write_version
 from evalstone.ledger.store import Ledger
 from evalstone.types import Sample
 from evalstone.view.drafts import EDITS, DatasetFolder, Draft
+from evalstone.view.indexing.jobs import Building
 from evalstone.view.indexing.places import Places
 from evalstone.view.library import Library
 from evalstone.view.responses import BadAddress, NotThere
@@ -25,6 +26,8 @@ from evalstone.view.versions import Dataset, dataset_named, look_for_samples
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+PER_STEP = 1000
+"""The number of samples after which it is said how far saving is."""
 Row: TypeAlias = Mapping[str, Any]
 Change: TypeAlias = Literal["changed", "added", "removed"]
 Status: TypeAlias = Literal["new", "there", "same", "renamed", "reference"]
@@ -179,8 +182,8 @@ def opened(library: Library, name: str, ledger: Ledger) -> Editing | Response:
     return Editing(folder, draft, unread, dataset, places, StoredLines(ledger, draft.base))
 
 
-def saved(library: Library, editing: Editing) -> str:
-    """Save the edits as a version, and as a file. Returns the version.
+def saved(library: Library, editing: Editing, building: Building) -> str:
+    """Save the edits as a version, and as a file. Returns the version. building: where it is said how far that is.
 
     Raises:
         Meanwhile: The file was changed elsewhere.
@@ -192,8 +195,11 @@ def saved(library: Library, editing: Editing) -> str:
     version = Version()
 
     def counted() -> Iterator[Sample]:
-        for sample in editing.samples():
+        # Most of the time is spent here.
+        for number, sample in enumerate(editing.samples()):
             version.add(sample)
+            if number % PER_STEP == 0:
+                building.step("saving", number, editing.size + 1)
             yield sample
 
     samples = SpooledSamples.of(counted())

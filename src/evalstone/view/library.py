@@ -47,6 +47,8 @@ class Library:
         self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)
         self.dataset_places = DatasetPlaces(shelf, self.indexes.jobs)
         self.readings, self.watches = Readings(), Watches(shelf, self.indexes.jobs)
+        self.saved: dict[str, str] = {}
+        """The addresses of the versions that datasets were saved as last, by the names of the datasets."""
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
         self._sheets: dict[str, Sheet] = {}
@@ -136,11 +138,16 @@ class Library:
 
 def _in_progress(building: Building, name: str) -> Response:
     what = "Comparing" if building.phase == "comparing" else f"{building.phase.capitalize()} of"
+    return progress_page(building, name, f"{what} {name}: this is done once.")
+
+
+def progress_page(building: Building, title: str, text: str) -> Response:
+    """A page that says how far something is, and then loads itself again."""
     return page(
         "message.html",
         status=202,
         headers={"refresh": "1"},
-        title=name,
-        text=f"{what} {name}: this is done once.",
+        title=title,
+        text=text,
         progress=building.percent or 0,
     )

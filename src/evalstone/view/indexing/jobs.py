@@ -61,6 +61,19 @@ class Jobs:
                 building = self._building[name] = Building()
                 # A daemon, so that Ctrl-C ends it too.
                 threading.Thread(target=self._make, args=(name, make, building), daemon=True).start()
+        return self._waited(name, building)
+
+    def under_way(self, name: str) -> Building | None:
+        """How far something is that is being made; None if nothing is.
+
+        Raises:
+            EvalstoneError: It can't be made.
+        """
+        with self._lock:
+            building = self._building.get(name)
+        return None if building is None else self._waited(name, building)
+
+    def _waited(self, name: str, building: Building) -> Building | None:
         if not wait([building.future], PATIENCE).done:
             return building
         # What went wrong is kept until somebody is told, or what can't be made would be begun again and again.

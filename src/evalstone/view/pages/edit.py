@@ -21,9 +21,10 @@ from evalstone.view.addresses import (
 from evalstone.view.drafts import Meanwhile
 from evalstone.view.editing import Change, Editing, Row, added, changing, opened, read_in, row_hash, saved
 from evalstone.view.forms import Form
-from evalstone.view.library import Library
+from evalstone.view.indexing.jobs import Building
+from evalstone.view.library import Library, progress_page
 from evalstone.view.pages.dataset_changes import TONES, ChangedField, changed_fields
-from evalstone.view.responses import BadAddress, NotThere, named, page
+from evalstone.view.responses import BadAddress, NotThere, named, page, redirect
 from evalstone.view.sample_form import Field, edited, fields_of
 from evalstone.view.versions import dataset_named
 
@@ -35,6 +36,8 @@ PER_PAGE = 25
 EXCERPT = 300
 """The characters of an input, an answer or a reference in the list."""
 LONGEST_ID = 2000
+SAVING = "saving"
+"""The last part of the address of the page that says how far saving is."""
 KEYS = (("s", "save the sample, or all changes"), ("a", "add a sample"))
 
 
@@ -361,17 +364,39 @@ def undo_change(library: Library, form: Form) -> str:
 
 
 def save_dataset(library: Library, form: Form) -> str:
-    """Save the changes as a version, and as a file."""
+    """Save the changes as a version, and as a file. What takes long goes on while a page says how far it is."""
     name = _about(form)["name"]
-    with changing(library, name) as editing:
-        _check_state(form, editing)
-        version = saved(library, editing)
-        base = editing.draft.base
-    known = next(each.name for each in library.shelf.dataset_versions() if each.version == version)
-    dataset = dataset_named(library, known)
-    is_difference = dataset is not None and base in dataset.versions and base != version
-    pairs = [("from", base), ("to", version)] if is_difference else []
-    return with_query(dataset_address(known), pairs) + ("#changes" if pairs else "")
+
+    def save(building: Building) -> None:
+        with changing(library, name) as editing:
+            _check_state(form, editing)
+            version = saved(library, editing, building)
+            base = editing.draft.base
+        known = next(each.name for each in library.shelf.dataset_versions() if each.version == version)
+        dataset = dataset_named(library, known)
+        is_difference = dataset is not None and base in dataset.versions and base != version
+        pairs = [("from", base), ("to", version)] if is_difference else []
+        library.saved[name] = with_query(dataset_address(known), pairs) + ("#changes" if pairs else "")
+
+    return _after(library, name, library.indexes.jobs.done(_saving(name), save))
+
+
+def _saving(name: str) -> str:
+    return f"saving {name}"
+
+
+def _after(library: Library, name: str, building: Building | None) -> str:
+    """The address of what was saved, or, while it is being saved, of the page that says how far that is."""
+    return edit_address(name, SAVING) if building is not None else library.saved.pop(name, edit_address(name))
+
+
+def saving_page(library: Library, request: Request) -> Response:
+    """How far a dataset is that is being saved, and then what was saved."""
+    name = named(request.path_params["name"])
+    building = library.indexes.jobs.under_way(_saving(name))
+    if building is None:
+        return redirect(_after(library, name, None))
+    return progress_page(building, name, f"{name} is being saved. You can leave this page.")
 
 
 def discard_changes(library: Library, form: Form) -> str:
@@ -386,8 +411,7 @@ def discard_changes(library: Library, form: Form) -> str:
 def read_file(library: Library, form: Form) -> str:
     """Take up the file of a dataset as a version in the ledger."""
     name = _about(form)["name"]
-    read_in(library, name)
-    return edit_address(name)
+    return _after(library, name, library.indexes.jobs.done(_saving(name), lambda _: read_in(library, name)))
 
 
 def _check_state(form: Form, editing: Editing) -> None:
