@@ -191,7 +191,7 @@ def test_an_index_that_another_request_gives_up_at_the_same_time_is_made_again(
     opened.close()
 
     def gone(_: Path) -> Index:
-        known._growing.clear()
+        vars(known)["_growing"].clear()
         raise OutdatedIndex("it is gone")
 
     with monkeypatch.context() as patch:
