@@ -446,8 +446,11 @@ def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
     (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     with serving(lambda request, _: ANSWERS[answer](ESCAPES, request)) as server:
         name_of_model = re.sub(r"[\s(),=]", "", ESCAPES)
-        judge = f"vllm/{name_of_model}(total_timeout=0.3, retries=1)"
-        options = ["-s", "faithfulness", "-j", judge, "--base-url", server.url, "--ledger", f"l{ESCAPES[:5]}.db"]
+        judge = "vllm/m(total_timeout=0.3, retries=1)"
+        to = ["--base-url", server.url, "--ledger", f"l{ESCAPES[:5]}.db"]
+        refused = printed_safely(evalstone("run", name, "-s", "faithfulness", "-j", f"vllm/{name_of_model}", *to))
+        assert (refused.returncode, "must be one line of visible text" in refused.stderr) == (2, True)
+        options = ["-s", "faithfulness", "-j", judge, *to]
         more = ["--out", f"res{ESCAPES[:5]}", "-v"]
         for option in ("--name", "--tag"):
             assert printed_safely(evalstone("run", name, *options, option, f"n{ESCAPES}")).returncode == 2

@@ -189,3 +189,9 @@ def test_a_provider_names_known_settings_as_unsupported(name: str) -> None:
         ProviderInfo("https://a.example/v1", unsupported=("seed", name))
     assert (raised.value.kind, raised.value.value) == ("unknown", name)
     assert raised.value.known == ("headers", "logprobs", "max_tokens", "reasoning_effort", "seed", "temperature")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", "\x1b[31mred", "\u202eabc", " "])
+def test_the_name_of_a_model_is_one_line_of_visible_text(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the name of a model must be one line of visible text, not "):
+        LanguageModel(f"vllm/{name}")

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from evalstone._core.addresses import of_kind
+from evalstone._core.display import is_line
 from evalstone._core.plugins import JUDGES, Plugin, Plugins
 from evalstone._core.plugins import PROVIDERS as GROUP
 from evalstone._core.values import NamesArguments
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 
 CHAT = "evalstone.models.chat_completions:ChatCompletions"
 """The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
@@ -98,12 +99,15 @@ PLUGINS = Plugins(GROUP, PROVIDERS, beside=JUDGES)
 
 @functools.lru_cache(maxsize=256)
 def split_model(name: str) -> tuple[str, str]:
-    """Split `openai/gpt-5.1` into provider and model. Raises ConfigError for an unknown provider or a missing slash."""
+    """Split `openai/gpt-5.1` into provider and model. Raises ConfigError for an unknown provider, a missing slash, or a
+    name that isn't one line of visible text: answers are stored with it."""
     provider, slash, model = name.partition("/")
     if not slash or not model:
         raise ConfigError(f"a model is named provider/model, such as openai/gpt-5.1, not {name!r}")
     if not is_provider(provider):
         raise unknown_provider(name)
+    if not is_line(model):
+        raise ConfigError(invalid("the name of a model", "one line of visible text", model))
     return provider, model
 
 
