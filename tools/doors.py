@@ -201,6 +201,7 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("Runs", "otel", "evaluate mark fixture", "`evalstone.otel.export_otlp()`"),
     ("Runs", "base_url", "evaluate file mark fixture action", "a table of the judge has it"),
     ("Runs", "wait", "evaluate", "`batch=BatchOptions(wait=True)`"),
+    ("Runs", "batch_files", "evaluate", "`batch=BatchOptions(files=FOLDER)`"),
     (
         "Runs",
         "target.version target.timeout target.max_concurrency target.tools",
@@ -209,15 +210,20 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("Runs", "dry_run", "evaluate", "`evalstone.dry_run`"),
     ("Runs", "dry_run", "file mark fixture action", "asked for once, before a run"),
-    ("Runs", "name tags concurrency cache batch wait", "mark fixture", "a test is named after itself, and runs anew"),
+    (
+        "Runs",
+        "name tags concurrency cache batch batch_files wait",
+        "mark fixture",
+        "a test is named after itself, and runs anew",
+    ),
     ("Runs", "name keep", "action", ARGUMENTS),
     ("Runs", "cache", "action", ARGUMENTS),
     ("Runs", "ledger budget", "mark fixture", OF_SESSION),
     ("Runs", "each", "evaluate run file fixture action", "makes one test for each sample"),
     (
         "Runs",
-        "html markdown csv json tags ledger map limit keep_reasoning target trials user budget concurrency batch wait "
-        "otel target.version target.timeout target.max_concurrency target.tools",
+        "html markdown csv json tags ledger map limit keep_reasoning target trials user budget concurrency batch "
+        "batch_files wait otel target.version target.timeout target.max_concurrency target.tools",
         "action",
         ARGUMENTS,
     ),

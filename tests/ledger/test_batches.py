@@ -16,7 +16,14 @@ from tests.ledger.rows import answer, run
 def row(name: str, *, judge: str = "j", run: str = "r1") -> BatchRow:
     created = f"2026-01-01T00:00:0{name}+00:00"
     return BatchRow(
-        id=name, judge=judge, run=run, questions=9, metadata={"settings": ["seed"]}, cost=1.0, created=created
+        id=name,
+        api="openai",
+        judge=judge,
+        run=run,
+        questions=9,
+        metadata={"settings": ["seed"]},
+        cost=1.0,
+        created=created,
     )
 
 

@@ -73,7 +73,9 @@ def test_what_was_paid_is_durable_without_an_answer_and_free_calls_write_nothing
 
 
 def test_the_price_of_a_batch_is_added_to_its_run_by_the_process_that_closes_it_and_only_once(url: str) -> None:
-    batch = BatchRow(id="b1", judge="j", run="r1", questions=1, metadata={}, cost=0.5, created="2026-01-01")
+    batch = BatchRow(
+        id="b1", api="openai", judge="j", run="r1", questions=1, metadata={}, cost=0.5, created="2026-01-01"
+    )
     with closing(Ledger(url)) as ledger, closing(Ledger(url)) as other:
         ledger.start_run(run("r1"))
         other.start_run(run("r2"))

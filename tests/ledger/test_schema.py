@@ -52,7 +52,7 @@ def test_another_schema_version_is_refused_and_left_unchanged(url: str, version:
         ("ALTER TABLE records RENAME COLUMN body TO record", "records.body, records.record"),
         (
             "DROP TABLE batches",
-            "batches.collected, batches.cost, batches.created, batches.ended, batches.id and 5 more",
+            "batches.api, batches.collected, batches.cost, batches.created, batches.ended and 6 more",
         ),
     ],
 )

@@ -224,8 +224,8 @@ def test_a_line_with_more_lists_than_a_reply_may_have_is_skipped_as_one_that_is_
         b"{",
         b'{"custom_id": "c"}',
     ]
-    assert [line["custom_id"] for line in objects(b"\n".join(lines), 1_000)] == ["a", "c"]
-    assert [line["custom_id"] for line in objects(b"\n".join(lines), 80_000_000)] == ["a", "b", "c"]
+    assert [line["custom_id"] for line in objects(lines, 1_000)] == ["a", "c"]
+    assert [line["custom_id"] for line in objects(lines, 80_000_000)] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(("status", "passes"), [(0, True), (200, True), (400, False), (402, True), (501, False)])

@@ -208,7 +208,7 @@ def test_results_that_cannot_be_read_or_are_not_ours_are_as_if_they_were_absent(
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (LexicalJudge(), {}, "lexical@.* has no batch API; use a model of openai/… or anthropic/…"),
+    (LexicalJudge(), {}, "lexical@.* can.t be asked in batches; use a model of openai/… or anthropic/…"),
     (ModelJudge("vllm/x", base_url="http://h/v1"), {}, "evalstone supports no batch API for vllm/x"),
     (ModelJudge(ANTHROPIC, base_url="http://h/v1"), {}, "evalstone supports no batch API for"),
     (ModelJudge(OPENAI), {"ledger": None}, "batch needs a ledger"),

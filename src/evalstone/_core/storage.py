@@ -88,6 +88,12 @@ class Location:
         return self.path.rstrip("/").rpartition("/")[2] if self.scheme else Path(self.path).name
 
     @property
+    def folder(self) -> Location:
+        """The folder that it is in."""
+        path = self.path.rstrip("/").rpartition("/")[0] if self.scheme else str(Path(self.path).parent)
+        return Location(path, self.scheme)
+
+    @property
     def local(self) -> Path | None:
         """The local path; None elsewhere."""
         return None if self.scheme else Path(self.path)

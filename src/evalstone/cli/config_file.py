@@ -36,7 +36,7 @@ from evalstone._core.front_ends import TOML, Setting
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
-from evalstone.cli.completion import FILE
+from evalstone.cli.completion import FILE, FOLDER
 from evalstone.cli.options import Declared, Outputs, argument, declared, option
 from evalstone.cli.thresholds import Thresholds
 from evalstone.cli.values import positive
@@ -149,9 +149,21 @@ class RunConfig(Thresholds, Outputs):
         bool,
         option("--batch/--no-batch", "Running", "Use the provider's batch API: half price, results within a day."),
     ] = False
-    wait: Annotated[bool, option("--wait/--no-wait", "Running", "With --batch, wait until the batches are done.")] = (
-        False
-    )
+    batch_files: Annotated[
+        str | None,
+        option(
+            "--batch-files FOLDER",
+            "Running",
+            "Write the judge's requests to files here, for vllm run-batch or a provider's file upload, and read the "
+            "results from files beside them.",
+            complete=FOLDER,
+            is_path=True,
+        ),
+    ] = None
+    wait: Annotated[
+        bool,
+        option("--wait/--no-wait", "Running", "With --batch or --batch-files, wait until the batches are done."),
+    ] = False
     dry_run: options.DryRun = False
     sequential: Annotated[
         bool,
@@ -237,6 +249,11 @@ class RunConfig(Thresholds, Outputs):
             if value is not None:
                 _check_limits(f"{data}: {one.key}", one, value)
         return config
+
+    @property
+    def batching(self) -> bool:
+        """Whether the judge is asked in batches."""
+        return self.batch or self.batch_files is not None
 
     def folder(self, setting: str) -> Path:
         """The folder of the modules that a setting names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def show_estimate(plan: Plan, config: RunConfig) -> None:
     """Show the estimated calls and cost of a run."""
     work = _estimate(plan, config)
-    view = estimate_view(work, _terms(config))
+    view = estimate_view(work, _terms(config, plan))
     present(view, formats(view, config, work.to_dict()))
 
 
@@ -31,8 +32,9 @@ def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs
     estimates = {name: _estimate(*cell) for name, cell in cells.items()}
     sections: list[Section] = []
     for name, work in estimates.items():
+        plan, config = cells[name]
         lead = f"{work.dataset_name}: {planned(work)}"
-        sections += [Section(name, (lead,)), *estimate_sections(work, _terms(cells[name][1]), f"{name}: ")]
+        sections += [Section(name, (lead,)), *estimate_sections(work, _terms(config, plan), f"{name}: ")]
     view = View("Experiment", f"{count(len(cells), 'run')} · dry run", tuple(sections))
     runs = {name: estimate.to_dict() for name, estimate in estimates.items()}
     present(view, formats(view, outputs, {"format": EXPERIMENT_ESTIMATE_FORMAT, "runs": runs}))
@@ -72,5 +74,12 @@ def _estimate(plan: Plan, config: RunConfig) -> Estimate:
     return sync.run(estimate(plan, ledger=config.ledger if config.cache else None))
 
 
-def _terms(config: RunConfig) -> Terms:
-    return Terms(batch=config.batch, concurrency=config.concurrency, budget=config.budget)
+def _terms(config: RunConfig, plan: Plan) -> Terms:
+    from evalstone.models.batch import batch_api
+    from evalstone.run.batch.runner import batch_judge
+
+    terms = Terms(batch=config.batching, concurrency=config.concurrency, budget=config.budget)
+    if not config.batching:
+        return terms
+    api = batch_api(batch_judge(plan.judge), config.batch_files)
+    return replace(terms, files=config.batch_files is not None, discount=api.price(1.0) != 1.0)

@@ -49,12 +49,15 @@ REQUIRED = {
 TESTS_MEANS = "during a run, only means and regressions are tested; test the finished run"
 EXCLUDED_BY_SEQUENTIAL = {
     "batch": "the answers of a batch arrive together",
+    "batch_files": "the answers of a file arrive together",
     "pass_rate": TESTS_MEANS,
     "max_difference": TESTS_MEANS,
     "look": "a test during the run is its first look",
 }
 """What can't be used with tests during the run, and why."""
 NO_TEST = Setting("alpha", NOTHING)
+MOST_COMMANDS = 20
+"""The maximum number of commands for files of requests that are printed."""
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
 
@@ -87,7 +90,9 @@ def evaluated(
             progress=progress,
             cache=config.cache,
             budget=config.budget,
-            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
+            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr, files=config.batch_files)
+            if config.batching
+            else False,
             stop=stop,
             on_record=on_record,
             name=config.name,
@@ -185,10 +190,10 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
             keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
-    with config.naming_file("batch", "wait", "cache", *REQUIRED):
+    with config.naming_file("batch", "batch_files", "wait", "cache", *REQUIRED):
         _check_modes(config, plan)
     with phase("checking the samples"):
-        plan.check(asking=calls_judge and not config.batch)
+        plan.check(asking=calls_judge and not config.batching)
     infos = [scorer_info(one) for one in plan.scorers]
     with config.naming_file(*CRITERIA):
         criteria = config.criteria(infos)
@@ -208,15 +213,22 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
 
 def _check_modes(config: RunConfig, plan: Plan) -> None:
     """Raise ConfigError for settings that exclude or require each other."""
-    if config.batch and plan.target is not None:
+    batch = "batch" if config.batch else "batch_files"
+    if config.batch and config.batch_files is not None:
+        both = f"{config.named('batch')} and {config.named('batch_files')}"
+        raise ConfigError(f"{both} exclude each other: the one submits the requests, the other writes them to files")
+    if config.batch_files is not None and not config.batch_files.strip():
+        raise ConfigError(f"{config.named('batch_files')} is the path of a folder, not {config.batch_files!r}")
+    if config.batching and plan.target is not None:
         raise ConfigError(
-            f"{config.named('batch')} can't be used with a target; save its answers with "
-            f"{config.named('out', 'batch')}, then score samples.jsonl"
+            f"{config.named(batch)} can't be used with a target; save its answers with "
+            f"{config.named('out', batch)}, then score samples.jsonl"
         )
-    if config.wait and not config.batch:
-        raise ConfigError(f"{config.named('wait')} requires {config.named('batch', 'wait')}")
-    if config.batch and not config.cache:
-        both = f"{config.named('batch')} and {config.named('cache')}"
+    if config.wait and not config.batching:
+        either = f"{config.named('batch', 'wait')} or {config.named('batch_files', 'wait')}"
+        raise ConfigError(f"{config.named('wait')} requires {either}")
+    if config.batching and not config.cache:
+        both = f"{config.named(batch)} and {config.named('cache')}"
         raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
     for setting, needed in REQUIRED.items():
         if _is_set(config, setting) and not any(_is_set(config, other) for other in needed):
@@ -232,11 +244,11 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
     if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
         both = f"{config.named('out')} and {config.named('baseline')}"
         raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
-    if config.batch:
+    if config.batching:
         from evalstone.models.batch import batch_api
         from evalstone.run.batch.runner import batch_judge
 
-        batch_api(batch_judge(plan.judge))
+        batch_api(batch_judge(plan.judge), config.batch_files)
 
 
 def _is_set(config: RunConfig, setting: str) -> bool:
@@ -315,6 +327,8 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
     results = f"{len(result) - result.n_failed:,} of {size:,} results are saved in {' and '.join(places)}"
     if result.batches and (interrupted or result.ending is BATCH):
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
+        if config.batch_files is not None:
+            _say_how_to_answer(result, config)
         to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
         to_stderr(f"evalstone {shlex.join(map(masked, sys.argv[1:]))}")
         return
@@ -323,3 +337,19 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
     again = f"; {count(result.n_failed, 'score')} failed" if result.n_failed else ""
     stored = f"{results}{calls}{again}; " if places else ""
     to_stderr(f"{reason}{sentence(f'{stored}{resume_text(config, result.ending)}')}")
+
+
+def _say_how_to_answer(result: evalstone.Run, config: RunConfig) -> None:
+    """Print what answers the files of requests that have no results yet."""
+    from evalstone.models.batch.files import unanswered, vllm_command
+    from evalstone.run.batch.runner import batch_judge
+
+    if not (files := unanswered(result.batches)):
+        return
+    judge = batch_judge(evalstone.parse_judge(config.judge))
+    to_stderr("To answer the requests with vLLM, run:\n")
+    for file in files[:MOST_COMMANDS]:
+        to_stderr(masked(vllm_command(file, judge.model)))
+    if len(files) > MOST_COMMANDS:
+        to_stderr(f"… and the same for {count(len(files) - MOST_COMMANDS, 'more file')}")
+    to_stderr("")

@@ -62,7 +62,7 @@ MOST_CELLS = 10_000
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
-REFUSED = (*CRITERIA, "sequential", "baseline", "batch")
+REFUSED = (*CRITERIA, "sequential", "baseline", "batch", "batch_files")
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,8 @@ class BatchRow:
 
     id: str
     """Our own id. It is sent with the requests, so that the batch can be found again."""
+    api: str
+    """The kind of batch API that it goes to: `openai`, `anthropic`, or `files` in a folder."""
     judge: str
     run: str
     questions: int

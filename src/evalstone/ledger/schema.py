@@ -173,7 +173,7 @@ leases = Table("leases", {**_ANSWER_KEY, "owner": str, "expires": float}, key=tu
 batches = Table(
     "batches",
     {
-        **_columns(str, "id", "judge", "run", "metadata", "created"),
+        **_columns(str, "id", "api", "judge", "run", "metadata", "created"),
         "questions": int,
         "cost": float | None,
         **_columns(str | None, "remote", "collected", "ended"),

@@ -161,7 +161,7 @@ TARGET_UNAVAILABLE = Ending(
 )
 BATCH = Ending(
     name="batch",
-    cause="`--batch`: answers will come later, or the provider didn't accept a batch",
+    cause="`--batch` or `--batch-files`: answers will come later, or the provider didn't accept a batch",
     code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept="the batches go on",

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from evalstone._core.code_identity import code_files, is_own_code, program_hash
-from evalstone._core.declarations import check_flags, check_settings
+from evalstone._core.declarations import Rule, check_settings
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
@@ -38,17 +39,30 @@ FILLED = ("output", "messages", "context", "metadata", "trajectory", "state", "t
 """The sample fields that a target's answer may fill."""
 
 
+def _is_path(value: object) -> bool:
+    return isinstance(value, Path) or (isinstance(value, str) and bool(value.strip()))
+
+
+FOLDER = Rule("the path of a folder", _is_path)
+
+
 @dataclass(frozen=True)
 class BatchOptions(metaclass=NamesArguments):
-    """How a run uses its provider's batch API."""
+    """How a run uses batches.
+
+    Raises ConfigError if `files` isn't a path.
+    """
 
     wait: bool = False
     """Whether to wait for the batches. Otherwise the run ends after submitting them, and the same call resumes it."""
     on_state: Callable[[str], Awaitable[None] | None] | None = None
     """Called with the state of the batches whenever it changes. An exception that it raises ends the run."""
+    files: Annotated[str | Path | None, FOLDER] = None
+    """A folder. Requests are written to files in it, in OpenAI's batch format, and results are read from files beside
+    them; nothing is sent. None uses the provider's batch API."""
 
     def __post_init__(self) -> None:
-        check_flags(wait=self.wait)
+        check_settings(self)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ interrupted during a submission, its batch can therefore only be identified afte
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,9 +17,9 @@ from evalstone.models.batch.base import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,
-    BatchApi,
     BatchState,
     Finding,
+    ProviderBatches,
     Result,
     id_of,
     objects,
@@ -47,9 +48,10 @@ _STATUS = {
 """The statuses of errors by their type. Any other error may pass."""
 
 
-class AnthropicBatches(BatchApi):
+class AnthropicBatches(ProviderBatches):
     """Message batches at api.anthropic.com, or at the URL in ANTHROPIC_BASE_URL."""
 
+    kind = "anthropic"
     most_requests = 100_000
     most_bytes = 256_000_000
 
@@ -135,7 +137,7 @@ class AnthropicBatches(BatchApi):
                 return Finding(state.remote)
         return Finding(possible=tuple(possible))
 
-    async def state(self, remote: str) -> BatchState:
+    async def state(self, remote: str, requests: int) -> BatchState:
         return _state(await self.get_object(f"/messages/batches/{segment(remote)}"))
 
     async def results(self, state: BatchState) -> list[Result]:
@@ -172,7 +174,8 @@ def _state(data: Mapping[str, Any]) -> BatchState:
 
 
 def _results(content: bytes, limit: int) -> list[Result]:
-    return list(map(_result, objects(content, limit)))
+    # splitlines would hold a second copy in memory
+    return list(map(_result, objects(io.BytesIO(content), limit)))
 
 
 def _result(line: Mapping[str, Any]) -> Result:

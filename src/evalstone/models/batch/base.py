@@ -1,8 +1,7 @@
-"""Batch APIs: many requests in one submission, answered within a day at half the price."""
+"""Batches: many requests in one submission, which are answered later."""
 
 from __future__ import annotations
 
-import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reaso
 from evalstone.models.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
 from evalstone.types import Usage
 
-SUPPORTED = "a model of openai/… or anthropic/…"
+SUPPORTED = "a model of openai/… or anthropic/…, or files of requests with one of an OpenAI-compatible endpoint"
 
 BATCH_API = "batch API"
 
@@ -60,6 +59,8 @@ class BatchState:
     """Why the whole batch was refused."""
     files: tuple[str, ...] = ()
     """The ids of the result files."""
+    note: str = ""
+    """What else to know about a batch in progress."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,18 @@ def refused(status: int, said: Refusal | None) -> dict[str, Any]:
 
 
 class BatchApi(ABC):
-    """The batch API of a model's provider. Every call raises what `Endpoint.request_with_retries` raises."""
+    """Where a model's batches are submitted and their results come from."""
 
+    kind: ClassVar[str]
+    """A name for it. It is stored with each batch, which only the same kind can collect."""
     most_requests: ClassVar[int]
     """The maximum number of requests in a batch."""
     most_bytes: ClassVar[int]
     """The maximum size of a batch in bytes."""
+    lists_at_once: ClassVar[bool] = False
+    """Whether `find` finds every batch that was submitted, even if that was just now."""
+    submits: ClassVar[str] = "submitted"
+    """What is done with the requests of a new batch, as a participle."""
 
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
@@ -111,10 +118,6 @@ class BatchApi(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise ConfigError for problems that can be detected before the submission, such as a missing key."""
-
-    @abstractmethod
-    def endpoint(self) -> Endpoint:
-        """The provider's endpoint on the running loop."""
 
     @abstractmethod
     def payload(
@@ -146,8 +149,8 @@ class BatchApi(ABC):
         """
 
     @abstractmethod
-    async def state(self, remote: str) -> BatchState:
-        """The current state of a batch."""
+    async def state(self, remote: str, requests: int) -> BatchState:
+        """The current state of a batch. requests: the number of its requests."""
 
     @abstractmethod
     async def results(self, state: BatchState) -> list[Result]:
@@ -161,9 +164,17 @@ class BatchApi(ABC):
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
         """The usage in a response, and its cost at the regular price; None if it has no usage."""
 
+    @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the connection open."""
-        return self.endpoint()
+
+    def price(self, cost: float | None) -> float | None:
+        """The cost of a request in a batch, given its regular cost."""
+        return at_batch_price(cost)
+
+    def shown(self, remote: str) -> str:
+        """A batch's name for people."""
+        return remote
 
     def request(
         self, custom_id: str, form: ReplyForm | None, messages: Sequence[ChatMessage], settings: RequestSettings
@@ -191,13 +202,13 @@ class BatchApi(ABC):
             completion = self.read(result["body"])
             check_whole(self.model.identity, messages, completion)
         except JudgeError as error:
-            error.cost = at_batch_price(error.cost)
+            error.cost = self.price(error.cost)
             raise
-        return replace(completion, cost=at_batch_price(completion.cost))
+        return replace(completion, cost=self.price(completion.cost))
 
     def paid(self, result: Mapping[str, Any]) -> float | None:
         """The cost of a result in US dollars; None if unknown."""
-        return at_batch_price(self.usage(as_object(result["body"]))[1]) if result["status"] == 200 else 0.0
+        return self.price(self.usage(as_object(result["body"]))[1]) if result["status"] == 200 else 0.0
 
     def refusal(self, result: Mapping[str, Any]) -> str:
         """The error message of a result without a completion."""
@@ -214,6 +225,17 @@ class BatchApi(ABC):
     def learn(self, form: ReplyForm | None, sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         """Learn from the refusal of a payload. Returns whether later requests will be different."""
         return self.capabilities.learn(form, sent, result["status"], self.refusal(result))
+
+
+class ProviderBatches(BatchApi):
+    """Batches at a provider. Every call raises what `Endpoint.request_with_retries` raises."""
+
+    @abstractmethod
+    def endpoint(self) -> Endpoint:
+        """The provider's endpoint on the running loop."""
+
+    def opened(self) -> AbstractAsyncContextManager[object]:
+        return self.endpoint()
 
     def created_id(self, content: bytes) -> str:
         """The provider's id of a batch that was just created. Raises DeliveryUnknown if the response has none."""
@@ -259,10 +281,10 @@ def id_of(reply: Mapping[str, Any]) -> str:
     return value
 
 
-def objects(content: bytes, limit: int) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a JSON Lines file. Other lines are skipped; their requests count as unanswered. So do lines
-    with more lists and objects than a reply of `limit` bytes may have."""
-    for line in io.BytesIO(content):  # splitlines would hold a second copy in memory
+def objects(lines: Iterable[bytes], limit: int) -> Iterator[dict[str, Any]]:
+    """The JSON objects in the lines of a JSON Lines file. Other lines are skipped; their requests count as unanswered.
+    So do lines with more lists and objects than a reply of `limit` bytes may have."""
+    for line in lines:
         try:
             value = parsed_json(line) if line.strip() and too_many_values(line, limit) is None else None
         except ValueError:

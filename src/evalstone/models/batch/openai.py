@@ -6,6 +6,7 @@ listing.
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,31 +18,26 @@ from evalstone.models.batch.base import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,
-    BatchApi,
     BatchState,
     Finding,
+    ProviderBatches,
     Result,
     id_of,
-    objects,
-    refused,
     segment,
 )
-from evalstone.models.chat_completions import chat_completion, chat_payload, chat_usage
+from evalstone.models.batch.chat import CHAT_COMPLETIONS, ChatBatches, chat_results, merge
 from evalstone.models.endpoint import Call, Endpoint, endpoint_of
-from evalstone.models.forms import ModelCapabilities
-from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
-from evalstone.models.refusals import error_inside, refusal_of
 from evalstone.models.replies import as_count, as_list, as_object, as_text, read_aside, shown
-from evalstone.types import Usage
 
 MARK = "evalstone_batch"
 PAGE = 100
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
-class OpenAIBatches(BatchApi):
+class OpenAIBatches(ChatBatches, ProviderBatches):
     """Batches of chat completions at api.openai.com, or at a compatible `base_url`."""
 
+    kind = "openai"
     most_requests = 50_000
     most_bytes = 200_000_000
 
@@ -51,22 +47,10 @@ class OpenAIBatches(BatchApi):
     def endpoint(self) -> Endpoint:
         return endpoint_of(self.model)
 
-    def payload(
-        self,
-        form: ReplyForm | None,
-        messages: Sequence[ChatMessage],
-        settings: RequestSettings,
-        capabilities: ModelCapabilities,
-    ) -> dict[str, Any]:
-        return chat_payload(self.name, messages, form, settings, capabilities)
-
-    def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
-
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         request = {
             "input_file_id": await self._upload(f"evalstone-{batch}.jsonl", lines),
-            "endpoint": "/v1/chat/completions",
+            "endpoint": CHAT_COMPLETIONS,
             "completion_window": "24h",
             "metadata": {MARK: batch},
         }
@@ -91,7 +75,7 @@ class OpenAIBatches(BatchApi):
                 break
         return Finding()
 
-    async def state(self, remote: str) -> BatchState:
+    async def state(self, remote: str, requests: int) -> BatchState:
         data = await self.get_object(f"/batches/{segment(remote)}")
         status = as_text(data.get("status"))
         counts = as_object(data.get("request_counts"))
@@ -102,37 +86,17 @@ class OpenAIBatches(BatchApi):
         return BatchState(remote, ended, done, as_count(counts.get("total")), refused, files)
 
     async def results(self, state: BatchState) -> list[Result]:
-        entries: dict[str, Result] = {}
+        results: dict[str, Result] = {}
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
             for result in await read_aside(len(content), _results, content, self.model.max_reply_bytes):
-                # If a request is in both files, the answer counts.
-                earlier = entries.setdefault(result.custom_id, result)
-                if earlier.body["status"] != 200:
-                    entries[result.custom_id] = result
-        return list(entries.values())
-
-    def read(self, body: Mapping[str, Any]) -> Completion:
-        return chat_completion(self.name, body, self.model.price)
-
-    def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        return chat_usage(body, self.model.price)
+                merge(results, result)
+        return list(results.values())
 
 
 def _results(content: bytes, limit: int) -> list[Result]:
-    return list(map(_result, objects(content, limit)))
-
-
-def _result(line: Mapping[str, Any]) -> Result:
-    response, error = as_object(line.get("response")), as_object(line.get("error"))
-    custom_id, body = as_text(line.get("custom_id")), as_object(response.get("body"))
-    status = as_count(response.get("status_code"))
-    if status == 200 and (inside := error_inside(body)) is not None:
-        return Result(custom_id, refused(*inside))
-    if status == 200 and body:
-        return Result(custom_id, {"status": 200, "body": body})
-    said = refusal_of(response.get("body")) or refusal_of({"error": error})
-    return Result(custom_id, refused(status if status != 200 else 0, said))
+    # splitlines would hold a second copy in memory
+    return list(chat_results(io.BytesIO(content), limit))
 
 
 def _refusal(data: Mapping[str, Any]) -> str:

@@ -21,6 +21,10 @@ class Terms:
 
     batch: bool = False
     """Whether judges are asked in batches."""
+    files: bool = False
+    """Whether the batches are files, which take as long as it takes to answer them."""
+    discount: bool = False
+    """Whether judges are asked at the price of batches."""
     concurrency: int | None = None
     """How many samples are scored at a time; None if that is open."""
     budget: float | None = None
@@ -73,9 +77,10 @@ def _cost(work: Estimate, terms: Terms) -> Iterator[str]:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     yield f"Judge calls: {kinds}"
     least = "At least " if any(line.open for line in work.scorers) else ""
-    yield least + expense(work.calls, work.usage, _price(work, terms), " at the batch price" if terms.batch else "")
+    yield least + expense(work.calls, work.usage, _price(work, terms), " at the batch price" if terms.discount else "")
     if terms.batch:
-        yield "Batches finish within a day. Calls that depend on earlier answers go into later batches."
+        within = "" if terms.files else "Batches finish within a day. "
+        yield f"{within}Calls that depend on earlier answers go into later batches."
     elif work.cost != 0 and work.target is None and terms.concurrency is not None:
         seconds = work.seconds(terms.concurrency)
         yield f"About {seconds:.0f} s at {work.seconds_per_call:g} s per call and a concurrency of {terms.concurrency}."
@@ -88,7 +93,7 @@ def _budget(work: Estimate, terms: Terms) -> Iterator[str]:
 
 
 def _price(work: Estimate, terms: Terms) -> float | None:
-    return at_batch_price(work.cost) if terms.batch else work.cost
+    return at_batch_price(work.cost) if terms.discount else work.cost
 
 
 def planned(work: Estimate) -> str:

@@ -17,13 +17,21 @@ from typing import Any
 
 from evalstone._core import sync
 from evalstone._core.front_ends import Setting
-from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefused, ProviderError, RunStopped
+from evalstone.errors import (
+    BatchError,
+    ConfigError,
+    DeliveryUnknown,
+    JudgeRefused,
+    ProviderError,
+    RunStopped,
+    WriteError,
+)
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow, RunRow
 from evalstone.models.batch import batch_api
-from evalstone.models.batch.base import SUPPORTED, BatchApi, BatchState, Finding
+from evalstone.models.batch.base import SUPPORTED, BatchApi, BatchState, Finding, ProviderBatches
 from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
@@ -45,7 +53,7 @@ _WATCH = 0.1
 def batch_judge(judge: Judge) -> ModelJudge:
     """The judge of batches. Raises ConfigError for a judge that is no language model."""
     if not isinstance(judge, ModelJudge):
-        raise ConfigError(f"the judge {judge.identity} has no batch API; use {SUPPORTED}")
+        raise ConfigError(f"the judge {judge.identity} can't be asked in batches; use {SUPPORTED}")
     return judge
 
 
@@ -60,14 +68,14 @@ class BatchRunner:
         budget: US dollars for all batches of the run.
 
     Raises:
-        ConfigError: The judge has no batch API or no key.
+        ConfigError: The judge has no batch API or no key, or takes no files.
     """
 
     session: BatchSession
 
     def __init__(self, judge: Judge, options: BatchOptions, budget: float | None) -> None:
         self.judge = batch_judge(judge)
-        self.api: BatchApi = batch_api(self.judge)
+        self.api: BatchApi = batch_api(self.judge, options.files)
         self.api.check()
         self.options, self.budget = options, budget
         self._run = ""
@@ -133,8 +141,8 @@ class BatchRunner:
 
     @property
     def open_names(self) -> tuple[str, ...]:
-        """The names of the batches that the run waits for: the provider's, if known."""
-        return tuple(row.name for row in self._open)
+        """The names of the batches that the run waits for: the provider's, if known, or paths of files of requests."""
+        return tuple(self._name(row) for row in self._open)
 
     @property
     def waiting(self) -> str:
@@ -144,13 +152,19 @@ class BatchRunner:
         waits = f"{WAITING}{count} {', '.join(states)}" if states else ""
         return "; ".join(filter(None, (self.session.short, waits))) or "answers came in the meantime"
 
+    def _name(self, row: BatchRow) -> str:
+        return row.name if row.remote is None or row.api != self.api.kind else self.api.shown(row.remote)
+
     def _state_of(self, row: BatchRow) -> str:
-        state = self._states.get(row.id)
+        state, name = self._states.get(row.id), self._name(row)
+        if row.api != self.api.kind:
+            return f"{name} (a batch of {row.api}, which is not collected here)"
         if row.remote is None:
-            return f"{row.id} (not known yet whether it was submitted)"
+            return f"{name} (not known yet whether it was {self.api.submits})"
         if state is None:
-            return f"{row.name} ({row.questions} submitted just now)"
-        return f"{row.name} ({state.done} of {state.total or row.questions} done)"
+            return f"{name} ({row.questions} {self.api.submits} just now)"
+        done = f"{state.done} of {state.total or row.questions} done"
+        return f"{name} ({'; '.join(filter(None, (done, state.note)))})"
 
     async def _open_batches(self) -> list[BatchRow]:
         return await self.ledger.work(batches.batches_of, self.ledger.store, self.session.identity, only_open=True)
@@ -177,14 +191,14 @@ class BatchRunner:
         before.update(row.id for row in self._open)
         done = False
         for row in self._open:
-            if row.remote is None and not await self._is_submitted(row):
+            if row.api == self.api.kind and row.remote is None and not await self._is_submitted(row):
                 done = True
         self._open = await self._open_batches()
         for row in self._open:
-            if row.remote is None:
+            if row.api != self.api.kind or row.remote is None:
                 continue
-            with _explained(row):
-                state = self._states[row.id] = await self.api.state(row.remote)
+            with self._explained(row):
+                state = self._states[row.id] = await self.api.state(row.remote, row.questions)
                 done = await self._read(row, state) if state.ended else done
         self._open = await self._open_batches()
         return done or not before <= {row.id for row in self._open}
@@ -193,11 +207,12 @@ class BatchRunner:
         """Whether the provider has a batch whose submission was interrupted. If it doesn't, the batch is withdrawn."""
         if await self.ledger.work(batches.is_worked_on, self.ledger.store, row.run):
             return True
-        with _explained(row):
+        with self._explained(row):
             batch = await self._find(row)
+        age = datetime.now(UTC) - datetime.fromisoformat(row.created)
         if (remote := batch.remote) is not None:
             await self.ledger.work(batches.submitted, self.ledger.store, row.id, remote)
-        elif not batch.possible and datetime.now(UTC) - datetime.fromisoformat(row.created) > SETTLING:
+        elif not batch.possible and (self.api.lists_at_once or age > SETTLING):
             await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             return False
         return True
@@ -249,6 +264,7 @@ class BatchRunner:
     async def _submit_one(self, batch: str, chunk: list[Collected], lines: list[bytes]) -> None:
         row = BatchRow(
             id=batch,
+            api=self.api.kind,
             judge=self.session.identity,
             run=self._run,
             questions=len(chunk),
@@ -266,9 +282,9 @@ class BatchRunner:
             self._pending.add(batch)  # other processes have submitted all of its questions, or got their answers
             return
         try:
-            with _explained(row):
+            with self._explained(row):
                 remote = await self._submitted(replace(row, questions=len(mine)), mine)
-        except (BatchError, ConfigError, JudgeRefused, RunStopped) as error:
+        except (BatchError, ConfigError, JudgeRefused, RunStopped, WriteError) as error:
             if not isinstance(error.__cause__, DeliveryUnknown):
                 await self.ledger.work(batches.withdraw, self.ledger.store, row.id)
             raise
@@ -308,31 +324,31 @@ class BatchRunner:
             pause = min(1.5 * pause, LONGEST_POLL)
         return False
 
+    @contextmanager
+    def _explained(self, row: BatchRow) -> Generator[None]:
+        """Turn errors of the provider into errors that name the batch and what to do."""
+        name = self._name(row)
+        try:
+            yield
+        except DeliveryUnknown as error:
+            advice = "Rerun the same command: it checks whether the batch was submitted, and resumes"
+            raise BatchError(f"batch {name}: {error}. {advice}") from error
+        except ProviderError as error:
+            raise BatchError(f"batch {name}: {error}") from error
+        except (ConfigError, JudgeRefused) as error:
+            if row.remote is None or not isinstance(self.api, ProviderBatches):
+                raise
+            kind = JudgeRefused if isinstance(error, JudgeRefused) else ConfigError
+            raise kind(
+                f"batch {name}: {error}. A batch can be read only with the key that submitted it. Without ",
+                Setting("batch"),
+                ", questions are asked directly. To discard a lost batch, delete its run: "
+                "`evalstone ledger prune --unfinished`",
+            ) from error
+
 
 def _dumped(body: Mapping[str, Any]) -> str:
     try:
         return json.dumps(body)
     except RecursionError:
         return json.dumps({"status": 0, "error": "the result is nested too deeply"})
-
-
-@contextmanager
-def _explained(row: BatchRow) -> Generator[None]:
-    """Turn errors of the provider into errors that name the batch and what to do."""
-    try:
-        yield
-    except DeliveryUnknown as error:
-        advice = "Rerun the same command: it checks whether the batch was submitted, and resumes"
-        raise BatchError(f"batch {row.name}: {error}. {advice}") from error
-    except ProviderError as error:
-        raise BatchError(f"batch {row.name}: {error}") from error
-    except (ConfigError, JudgeRefused) as error:
-        if row.remote is None:
-            raise
-        kind = JudgeRefused if isinstance(error, JudgeRefused) else ConfigError
-        raise kind(
-            f"batch {row.name}: {error}. A batch can be read only with the key that submitted it. Without ",
-            Setting("batch"),
-            ", questions are asked directly. To discard a lost batch, delete its run: "
-            "`evalstone ledger prune --unfinished`",
-        ) from error

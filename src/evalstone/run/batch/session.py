@@ -21,7 +21,6 @@ from evalstone.ledger.base import BatchedQuestion, BatchRow, RunRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.models.batch.base import BatchApi
 from evalstone.models.forms import ModelCapabilities
-from evalstone.models.prices import at_batch_price
 from evalstone.models.provider import ChatMessage, Completion, RequestSettings
 from evalstone.models.replies import as_object, parsed_json
 from evalstone.questions.answers import JudgeAnswer
@@ -190,8 +189,8 @@ class BatchSession(Session):
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
         except JudgeError as error:
-            cut = isinstance(error, PromptTooLong) and body["status"] == 200
-            final = reply is None and (cut or isinstance(error, JudgeDeclined))  # the next time, it would be the same
+            # The next time, it would be the same. The refusal of a prompt says nothing about settings.
+            final = reply is None and isinstance(error, PromptTooLong | JudgeDeclined)
             if reply is not None:
                 error.reply, error.usage, error.cost = reply.text[:MAX_REPLY], reply.usage, reply.cost
             raise self._retry(question, known, body, error, final=final) from None
@@ -255,7 +254,7 @@ class BatchSession(Session):
         return AnswerPending(self.short or f"{question.kind} goes into the next batch")
 
     def _amount(self, question: Question[Any]) -> float | None:
-        return at_batch_price(call_price(question, self.asked))
+        return self.api.price(call_price(question, self.asked))
 
     def request_of(
         self, question: Question[Any], known: BatchedQuestion
