@@ -9,14 +9,16 @@ import asyncio
 import gzip
 import json
 import math
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 from hypothesis import strategies as st
 
 from evalstone import ModelJudge
 from evalstone.datasets.writing import json_line
-from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused
+from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused, ProviderError
 from evalstone.judges.corrections import read_completion
 from evalstone.judges.model import opening_messages
 from evalstone.ledger.base import Key, StoredAnswer, to_row
@@ -198,6 +200,21 @@ def batch_cases(draw: st.DrawFn) -> tuple[str, Question[Any], bytes]:
     return model, question, b"\n".join(lines)
 
 
+def _results_in_a_folder(judge: ModelJudge, content: bytes) -> list[Any]:
+    """The same results in a file of a folder; none if it has those of more than one request."""
+    batch = "0" * 16
+    with tempfile.TemporaryDirectory() as folder:
+        api = batch_api(judge, folder)
+        own = content.replace(b'"b-1"', f'"{batch}-{1:032x}"'.encode())
+        Path(folder, f"evalstone-{batch}.results.jsonl").write_bytes(own)
+        try:
+            state = asyncio.run(api.state(f"evalstone-{batch}.requests.jsonl", 1))
+        except ProviderError:
+            return []
+        assert (state.ended != "", state.done <= 1) == (True, True)
+        return asyncio.run(api.results(state))
+
+
 def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) -> str:
     """How a file of results is read: the name of what came last."""
     model, question, content = case
@@ -208,7 +225,7 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
     async def work() -> Any:
         async with api.opened():
             found: list[Any] = [await api.results(BatchState("b", "ended", 1, 1, files=("f",)))]
-            for call in (api.state("b"), api.find("b", since=datetime.now(UTC), requests=1, known=())):
+            for call in (api.state("b", 1), api.find("b", since=datetime.now(UTC), requests=1, known=())):
                 found += await asyncio.gather(call, return_exceptions=True)
             return found
 
@@ -216,7 +233,7 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
     for other in others:
         if isinstance(other, BaseException) and not isinstance(other, EvalstoneError):
             raise other
-    for result in results:
+    for result in [*results, *_results_in_a_folder(judge, content)]:
         paid = api.paid(result.body)
         assert paid is None or 0 <= paid < math.inf
         sent = api.payload(question.reply_form, [], judge.settings_for(question), api.capabilities)

@@ -72,11 +72,14 @@ def written(folder: Path) -> list[int]:
 
 
 def completed(folder: Path, call: Call, behaviour: Behaviour = willing, **more: Any) -> Run:
+    done = call(**more)
     for _ in range(6):
-        if (done := call(**more)).complete:
-            return done
+        if done.complete:
+            break
         answer(folder, behaviour)
-    raise AssertionError(done.stop_reason)
+        done = call(**more)
+    assert done.complete, done.stop_reason
+    return done
 
 
 def test_each_round_is_a_file_and_the_scores_are_those_of_direct_calls(call: Call, folder: Path) -> None:
@@ -312,8 +315,8 @@ def test_results_may_be_in_several_files_and_the_first_answer_to_a_request_count
     call()
     (path,) = requests_in(folder)
     lines = run_batch(path)
-    errors = run_batch(path, behaviour=lambda _: Response(500, "out of memory"))
-    others = run_batch(path, behaviour=lambda _: "no claims at all")
+    errors = run_batch(path, behaviour=saying(Response(500, "out of memory")))
+    others = run_batch(path, behaviour=saying("no claims at all"))
     write_results(results_of(path, "-0"), errors[:2] + lines[2:3])
     write_results(results_of(path, "-1"), lines)
     write_results(results_of(path, "-2"), others + errors)
@@ -346,6 +349,10 @@ def test_a_setting_that_the_server_refuses_is_left_out_of_the_next_file(call: Ca
     ]
 
 
+def saying(said: Any) -> Behaviour:
+    return lambda _: said
+
+
 def raising(message: str) -> Behaviour:
     def behaviour(_: dict[str, Any]) -> str:
         raise ValueError(message)
@@ -356,15 +363,15 @@ def raising(message: str) -> Behaviour:
 @pytest.mark.parametrize(
     ("behaviour", "error", "tried"),
     [
-        (lambda _: Response(500, "CUDA out of memory"), "Qwen3-8B .* 500: CUDA out of memory", 2),
-        (lambda _: Response(400, "no such role"), "Qwen3-8B .* 400: no such role", 1),
+        (saying(Response(500, "CUDA out of memory")), "Qwen3-8B .* 500: CUDA out of memory", 2),
+        (saying(Response(400, "no such role")), "Qwen3-8B .* 400: no such role", 1),
         (raising("the engine is dead"), "Qwen3-8B .* 400: the engine is dead", 1),
         (
             raising("This model's maximum context length is 4096 tokens. However, your prompt has 9000."),
             "context_window=4096",
             1,
         ),
-        (lambda _: "no", "complete JSON", 2),
+        (saying("no"), "complete JSON", 2),
     ],
 )
 def test_a_request_without_a_usable_answer_fails_its_sample_with_what_the_server_said(
@@ -447,7 +454,7 @@ def test_a_name_in_the_ledger_that_is_not_of_a_file_of_requests_opens_nothing(
 ) -> None:
     call()
     with Ledger(tmp_path / "l.db") as ledger:
-        (row,) = batches.batches_of(ledger, ModelJudge(MODEL, **NOWHERE).identity, only_open=True)
+        (row,) = batches.batches_of(ledger, ModelJudge(MODEL, base_url=NOWHERE["base_url"]).identity, only_open=True)
         assert row.api == "files"
         assert datetime.now(UTC) - datetime.fromisoformat(row.created) < timedelta(minutes=1)
         with ledger.transaction(writing=True) as connection:
@@ -465,6 +472,6 @@ def test_files_are_for_their_owner_only_and_have_no_key(call: Call, folder: Path
 
 
 def test_the_folder_of_files_is_part_of_no_identity(folder: Path) -> None:
-    judge = ModelJudge(MODEL, **NOWHERE)
+    judge = ModelJudge(MODEL, base_url=NOWHERE["base_url"])
     before = judge.identity
     assert batch_api(judge, folder).model.identity == before
