@@ -38,7 +38,12 @@ def checked(line: dict[str, Any]) -> dict[str, Any]:
 
 def _result(number: int, line: dict[str, Any], model: str, behaviour: Behaviour) -> dict[str, Any]:
     response: dict[str, Any] = {"status_code": 200, "request_id": f"vllm-batch-{number:032x}", "body": None}
-    result = {"id": f"vllm-{number:032x}", "custom_id": line["custom_id"], "response": response, "error": None}
+    result: dict[str, Any] = {
+        "id": f"vllm-{number:032x}",
+        "custom_id": line["custom_id"],
+        "response": response,
+        "error": None,
+    }
     if model not in ("", line["body"]["model"]):
         said: Any = Response(404, "The model does not exist.")
     else:

@@ -15,6 +15,7 @@ from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
 from evalstone.models.batch import batch_api
 from evalstone.models.batch.base import BatchApi, BatchState, Finding, objects, segment
+from evalstone.models.batch.openai import OpenAIBatches
 from evalstone.models.chat_completions import chat_payload
 from evalstone.models.forms import ModelCapabilities
 from evalstone.questions import ListClaims
@@ -191,7 +192,7 @@ def test_a_result_that_was_answered_counts_though_it_stands_among_the_errors_too
 
 def test_an_answer_without_an_id_leaves_it_unclear_whether_there_is_a_batch() -> None:
     async def made(content: bytes) -> str:
-        return batch_api(OPENAI).created_id(content)
+        return OpenAIBatches(OPENAI).created_id(content)
 
     for content in (b"{}", b"<html>", b'{"id": 3}'):
         with pytest.raises(DeliveryUnknown):
