@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import coverage_agree
+import coverage_calibrations
 import coverage_compare
 import coverage_drift
 import coverage_enumerated
@@ -227,6 +228,7 @@ SECTIONS: tuple[Callable[[int], Iterator[Table]], ...] = (
     *coverage_verdicts.SECTIONS,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
+    *coverage_calibrations.SECTIONS,
     *coverage_groups.SECTIONS,
     *coverage_compare.SECTIONS,
     *coverage_sequential.SECTIONS,

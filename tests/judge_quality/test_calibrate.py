@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.results import Calibration, compare_with_members
+from evalstone.results.human_labels import corrected_share
 from evalstone.results.measures import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.results.views.calibration import calibration_view
 from evalstone.run.budget import StopSignal
 from evalstone.stats import mean_interval
 from tests.refusals import refused
-from tests.runs import Given
+from tests.runs import Given, run_of
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -92,6 +94,95 @@ def test_labels_that_were_not_chosen_at_random_are_noted():
         assert (noted.severity, noted["by_score"], noted["by_hand"], noted["of"]) == ("caution", 3, 1, 8)
     unbiased = calibrate(chosen[5:] + chosen[3:4], Given(), data=rows, ledger=None)
     assert "labels_not_at_random" not in {each.kind for each in unbiased.notes}
+
+
+STRATA = [("low", 4, 40), ("high", 8, 960)]
+"""The name of each stratum, its labels and its size."""
+
+
+def by_strata(bad: Mapping[str, int], strata: Sequence[tuple[str, int, int]] = STRATA, run: int = 1000) -> list[Any]:
+    """Labels drawn by strata: scores 0.1 or 0.9, and how many answers of each stratum are bad."""
+    return [
+        {
+            "id": f"{name}{number}",
+            "output": "0.1" if name == "low" else "0.9",
+            "label": int(number >= bad[name]),
+            "chosen": "stratified",
+            "stratum": name,
+            "stratum_size": size,
+            "run_size": run,
+        }
+        for name, labels, size in strata
+        for number in range(labels)
+    ]
+
+
+def test_labels_drawn_by_strata_estimate_the_rates_of_the_run() -> None:
+    rows = by_strata({"low": 3, "high": 1})  # the run has 30 bad answers with low scores, and 120 with high ones
+    found = calibrate(rows, Given(), ledger=None)
+    assert [pair.weight for pair in found.pairs] == [10.0] * 4 + [120.0] * 8
+    measures = measure(found)
+    expected = {"specificity": 30 / 150, "sensitivity": 840 / 850, "accuracy": 870 / 1000, "precision": 840 / 960}
+    at_default = measures.at_default.measures
+    assert {name: one.estimate for name in expected if (one := at_default[name])} == pytest.approx(expected)
+    assert measures.no_information_rate is not None
+    assert measures.no_information_rate.estimate == pytest.approx(0.85)
+    assert measures.mean_error is not None
+    assert measures.mean_error.estimate == pytest.approx((40 * 0.1 + 960 * 0.9 - 850) / 1000)
+    assert found.auroc is not None
+    assert found.auroc.estimate == pytest.approx((0.2 * (840 / 850 + 10 / 850 / 2)) + 0.8 * 840 / 850 / 2)
+    assert found.verdict.missed is not None
+    assert found.verdict.missed.estimate == pytest.approx(120 / 150)
+    assert [(each.kind, each["samples"]) for each in found.notes if "labels" in each.kind and each["samples"]] == [
+        ("labels_weighted", 1000)
+    ]
+    assert "labels_not_at_random" not in {each.kind for each in found.notes}
+    assert Calibration.from_dict(found.to_dict()) == found
+    run = run_of(["0.1", "0.9"])
+    right = tuple(replace(pair, labels=(float(pair.value > 0.5),)) for pair in found.pairs * 30)
+    usable = replace(found, judge=run.judge_of("given"), signature=run["given"].info.signature, pairs=right)
+    with pytest.raises(ConfigError, match="drawn by strata"):
+        corrected_share(run, "given", usable)
+
+
+def test_strata_without_labels_leave_the_run_unknown() -> None:
+    found = calibrate(by_strata({"high": 3}, [("high", 12, 600)]), Given(), ledger=None)
+    assert (found.weights, found.n_without_labels) == (None, 400)
+    assert ("strata_without_labels", 400, 1000) in {(each.kind, each["samples"], each["of"]) for each in found.notes}
+    assert [(each.kind, each["why"]) for each in found.verdict.notes] == [("judge_unknown", "strata")]
+
+
+def test_a_label_without_a_stratum_leaves_all_labels_as_they_are() -> None:
+    rows = by_strata({"low": 3, "high": 1})
+    rows[0] |= {"chosen": "hand", "stratum": None, "stratum_size": "", "run_size": None}
+    found = calibrate(rows, Given(), ledger=None)
+    assert (found.weights, found.run_size) == (None, None)
+    assert "labels_not_at_random" in {each.kind for each in found.notes}
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "said"),
+    [
+        (1, {"stratum_size": "many"}, "item 2: stratum_size must be a whole number above 0, not 'many'"),
+        (1, {"stratum_size": 0}, "item 2: stratum_size must be a whole number above 0, not 0"),
+        (1, {"stratum_size": 41}, "item 2: stratum_size must be 40 for stratum 'low', as in the rows before, not 41"),
+        (1, {"stratum": " "}, "item 2: stratum_size needs the column stratum"),
+        (1, {"run_size": None}, "item 2: run_size must be a whole number above 0, not None"),
+        (2, {"run_size": 999}, "item 3: run_size must be 1000, as in the rows before, not 999"),
+        (..., {"run_size": 900}, "run_size must be at least 1000, the sum of the strata, not 900"),
+        (
+            ...,
+            {"stratum": "all", "stratum_size": 7},
+            "stratum_size must be at least 12, the labels in stratum 'all', not 7",
+        ),
+    ],
+)
+def test_strata_that_make_no_sense_are_refused(place: Any, change: dict[str, Any], said: str) -> None:
+    rows = by_strata({"low": 3, "high": 1})
+    for row in rows if place is ... else [rows[place]]:
+        row |= change
+    with pytest.raises(DataError, match=re.escape(said)):
+        calibrate(rows, Given(), ledger=None)
 
 
 def test_the_default_threshold_is_an_evaluators_own():

@@ -93,14 +93,33 @@ def test_the_corrected_mean_is_that_of_the_same_labels_in_a_file(run: Run, sheet
     ]
     by_hand = replace(labels[0], annotator="eve", value=0.0, chosen="hand")
     labeling = Labeling(sheet, [*labels, by_hand], "ada")
-    rows = label_rows(labeling.labels)
-    assert set(rows[0]) == {"id", "annotator_ada", "annotator_bob", "note", "chosen"}
+    rows = label_rows(sheet, labeling.labels)
+    assert set(rows[0]) == {
+        "id",
+        "annotator_ada",
+        "annotator_bob",
+        "note",
+        "chosen",
+        "stratum",
+        "stratum_size",
+        "run_size",
+    }
     from_file = load_labels(run, "given", rows)
     assert from_file == labeling.means()
     assert labeling.corrected() == corrected(run, "given", from_file).result
-    assert [row["label"] for row in label_rows(labels[:8])] == [label.value for label in labels[:8]]
-    assert len(label_rows([by_hand])) == 0
-    assert len(label_rows([by_hand], by_hand=True)) == 1
+    assert [row["label"] for row in label_rows(sheet, labels[:8])] == [label.value for label in labels[:8]]
+    assert len(label_rows(sheet, [by_hand])) == 0
+    assert len(label_rows(sheet, [by_hand], by_hand=True)) == 1
+
+
+def test_a_row_has_the_stratum_of_its_sample_however_that_was_chosen(sheet: Sheet) -> None:
+    (one,) = labeled(sheet, "ada", 1)
+    stratum = sheet.strata[sheet.places[one.key]]
+    of_row = {"stratum": stratum, "stratum_size": [*sheet.strata].count(stratum), "run_size": 11}
+    for how in ("stratified", "uncertain", "random", "shared", "hand"):
+        (row,) = label_rows(sheet, [replace(one, chosen=how, stratum=None)], by_hand=True)
+        at_random = how not in ("shared", "hand")
+        assert {name: row[name] for name in of_row} == (of_row if at_random else dict.fromkeys(of_row)), how
 
 
 def test_two_annotators_agree_beyond_chance_or_not(sheet: Sheet) -> None:

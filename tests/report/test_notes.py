@@ -409,6 +409,18 @@ SAID: tuple[tuple[Note, str], ...] = (
         "It rates a good answer better than a bad one in 83% of pairs (95% CI 76% to 90%; 50% is chance).",
     ),
     (
+        note(
+            "judge_errors",
+            "fact",
+            threshold=0.5,
+            bad=(0.43, 0.1, 0.9, 1, 2),
+            good=(0.0, 0.0, 0.3, 0, 10),
+            weighted=True,
+        ),
+        "At the threshold 0.5, it misses 43% of bad answers (95% CI 10% to 90%; 1 of 2 labeled) and flags 0% of good "
+        "answers (95% CI 0% to 30%; 0 of 10 labeled).",
+    ),
+    (
         note("judge_errors", threshold=0.5, bad=(0.5, 0.1, 0.9, 1, 2), good=(0.0, 0.0, 0.3, 0, 10)),
         "At the threshold 0.5, it misses 50% of bad answers (95% CI 10% to 90%; 1 of 2) and flags 0% of good "
         "answers (95% "
@@ -480,12 +492,26 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("labels_not_at_random", "caution", by_score=40, by_hand=0, of=100),
         "40 of 100 labels are of samples chosen by the judge's score: they are unlike the others, which biases the "
-        "figures; choose samples to label at random.",
+        "figures; a file of labels with the columns stratum, stratum_size and run_size lets them be weighted.",
     ),
     (
         note("labels_not_at_random", "caution", by_score=40, by_hand=1, of=100),
         "41 of 100 labels are of samples chosen by the judge's score (40) or by hand (1): "
         "they are unlike the others, which biases the figures; choose samples to label at random.",
+    ),
+    (
+        note("labels_weighted", "fact", labels=100, samples=2500),
+        "Labels drawn by strata of scores: verdicts at the default threshold, mean differences, the no-information "
+        "rate and AUROC are estimates for 2,500 samples, with each label weighted by its stratum; other figures and "
+        "the counts describe the 100 labeled samples.",
+    ),
+    (
+        note("strata_without_labels", "warning", samples=500, of=3000),
+        "500 of 3,000 samples are in strata of scores without labels: the figures say nothing about them.",
+    ),
+    (
+        note("judge_unknown", "warning", why="strata", samples=500, of=3000),
+        "Nothing can be said of the run yet: 500 of 3,000 samples are in strata of scores without labels.",
     ),
     (
         note("labeled_without_score", "caution", skipped=1, failed=2),

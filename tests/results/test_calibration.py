@@ -232,7 +232,7 @@ def test_a_calibration_comes_back_from_its_data():
     data = json.loads(json.dumps(found.to_dict()))
     assert Calibration.from_dict(data) == found
     assert data["measures"] == json.loads(json.dumps(to_jsonable(measure(found))))
-    assert data["pairs"][0] == {"sample_id": "0", "value": 0.2, "labels": [0.0, None], "slices": {}}
+    assert data["pairs"][0] == {"sample_id": "0", "value": 0.2, "labels": [0.0, None], "slices": {}, "weight": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_the_labels_are_the_file_that_corrections_read(url: str, run: str, clien
     assert f"Corrected mean {estimate.estimate:.3f} ({estimate.low:.3f} to {estimate.high:.3f}) from 6 labels" in words
     assert "ada and bob: Cohen's kappa -1.00" in html.unescape(words)
     (row, *_) = csv.DictReader(io.StringIO((tmp_path / "labels.csv").read_text()))
-    assert set(row) == {"id", "annotator_ada", "annotator_bob", "note", "chosen"}
+    assert set(row) == {"id", "annotator_ada", "annotator_bob", "note", "chosen", "stratum", "stratum_size", "run_size"}
 
 
 HOSTILE = '"><script>alert(1)</script>\u202e\r\n/?&#x;é'

@@ -172,7 +172,7 @@ def _export_labels(to: str, suffix: str, ledger: str, name: str, scorer: str | N
     from evalstone.cli.results import find_run
     from evalstone.cli.values import scorer_named
     from evalstone.datasets.writing import write_jsonl, write_text
-    from evalstone.judge_quality.labeling import label_csv, label_rows
+    from evalstone.judge_quality.labeling import Sheet, label_csv, label_rows
     from evalstone.ledger.labels import labels
     from evalstone.ledger.store import Ledger
 
@@ -181,7 +181,8 @@ def _export_labels(to: str, suffix: str, ledger: str, name: str, scorer: str | N
     run = find_run(name, ledger)
     info = run.scorers[0] if scorer is None else scorer_named(scorer, run.scorers, "--scorer")
     with Ledger(ledger, read_only=True) as opened:
-        rows = label_rows(labels(opened, run.id, info.signature), by_hand=by_hand)
+        found = labels(opened, run.id, info.signature)
+    rows = label_rows(Sheet.of(run, info.signature), found, by_hand=by_hand) if found else []
     if not rows:
         raise ConfigError(f"no sample of run {run.id} has a label of {run.titles[info.signature]} to export")
     if suffix == ".csv":

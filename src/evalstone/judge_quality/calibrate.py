@@ -262,15 +262,12 @@ def _unfitted(
     in_ledger: whether the run can be read later.
     """
     summary = run.summary[0]
+    scored = [(record.sample_id, record.value) for record in run.records if record.value is not None]
+    strata, names = labeled.strata, [name for name, _ in scored]
+    weights = [1.0] * len(scored) if strata is None else strata.weights(names)
     pairs = tuple(
-        LabeledScore(
-            record.sample_id,
-            record.value,
-            labeled.labels[record.sample_id],
-            {field: key_of[record.sample_id] for field, key_of in keys.items()},
-        )
-        for record in run.records
-        if record.value is not None
+        LabeledScore(name, value, labeled.labels[name], {field: key_of[name] for field, key_of in keys.items()}, weight)
+        for (name, value), weight in zip(scored, weights, strict=True)
     )
     if not pairs and run.stop_reason:
         raise RunAborted(f"no labeled sample was scored before the run stopped: {run.stop_reason}")
@@ -294,6 +291,7 @@ def _unfitted(
         n_failed=summary.n_failed,
         n_by_score=sum(labeled.chosen.get(pair.sample_id) in ("uncertain", "stratified") for pair in pairs),
         n_by_hand=sum(labeled.chosen.get(pair.sample_id) == "hand" for pair in pairs),
+        run_size=None if strata is None else strata.run_size,
         stop_reason=run.stop_reason,
         columns=labeled.columns,
         words=labeled.words,

@@ -8,7 +8,8 @@ same seed, annotators get the same samples in the same order, so their agreement
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,6 +21,7 @@ from evalstone.ledger import labels as stored
 from evalstone.ledger.labels import Chosen, Label
 from evalstone.report.csv import csv_rows, inert
 from evalstone.results.human_labels import CORRECTION
+from evalstone.results.labels import CHOSEN, RUN_SIZE, STRATUM, STRATUM_SIZE
 from evalstone.results.scores import refuse_weights, scores_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.agreement import cohen_kappa
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 MOST_KEYS = 9
 """The highest scale whose whole numbers have a key each."""
 LONGEST_NAME = 100
+AT_RANDOM: Collection[Chosen] = ("stratified", "uncertain", "random")
+"""The ways of choosing a sample that are random within the strata of this run's scores."""
 WHY: Mapping[Chosen, str] = {
     "stratified": "Chosen at random in the stratum of scores where a label narrows the corrected mean most.",
     "uncertain": "Chosen at random in the stratum of scores where the judge is least certain.",
@@ -247,19 +251,37 @@ class Labeling:
         return found
 
 
-def label_rows(labels: Iterable[Label], *, by_hand: bool = False) -> list[dict[str, str | float | None]]:
-    """The labels of a scorer as the rows of a label file: a column of labels for each annotator, their notes, and how
-    the sample was chosen.
+def label_rows(sheet: Sheet, labels: Iterable[Label], *, by_hand: bool = False) -> list[dict[str, str | float | None]]:
+    """The labels of a scorer as the rows of a label file: a column of labels for each annotator, their notes, how the
+    sample was chosen, and its stratum.
 
-    by_hand: also samples chosen by hand. Corrections need samples that were chosen at random.
+    A sample has no stratum if chance had no part in the choice, or if it has no score. Every order of choosing is
+    random within a stratum (`next_for_labeling`), so all of them have the same strata.
+
+    Args:
+        sheet: The scores of the scorer.
+        labels: Its labels.
+        by_hand: Also samples chosen by hand. Corrections need samples that were chosen at random.
     """
+    sizes = Counter(sheet.strata)
     kept = [label for label in labels if label.value is not None and (by_hand or label.chosen != "hand")]
     annotators = [*dict.fromkeys(label.annotator for label in kept)]
     columns = {name: "label" if len(annotators) == 1 else f"annotator_{name}" for name in annotators}
     rows: dict[str, dict[str, str | float | None]] = {}
     for label in kept:
-        empty = {"id": label.key, **dict.fromkeys(columns.values()), "note": "", "chosen": label.chosen}
-        row = rows.setdefault(label.key, empty)
+        row = rows.get(label.key)
+        if row is None:
+            place = sheet.places.get(label.key) if label.chosen in AT_RANDOM else None
+            stratum = None if place is None else sheet.strata[place]
+            row = rows[label.key] = {
+                "id": label.key,
+                **dict.fromkeys(columns.values()),
+                "note": "",
+                CHOSEN: label.chosen,
+                STRATUM: stratum,
+                STRATUM_SIZE: None if stratum is None else sizes[stratum],
+                RUN_SIZE: None if stratum is None else len(sheet.names),
+            }
         row[columns[label.annotator]] = label.value
         if label.note:
             said = f"{label.annotator}: {label.note}" if len(annotators) > 1 else label.note

@@ -178,9 +178,11 @@ def _pairs(note: Note, chance: str = "; 50% is chance") -> str:
 
 
 def _judge_errors(note: Note) -> str:
+    seen = " labeled" if note["weighted"] else ""
+
     def share(kind: str) -> str:
         mean, low, high, wrong, of = note[kind]
-        return f"{_whole(mean)} of {kind} answers (95% CI {_whole(low)} to {_whole(high)}; {wrong} of {of})"
+        return f"{_whole(mean)} of {kind} answers (95% CI {_whole(low)} to {_whole(high)}; {wrong} of {of}{seen})"
 
     return f"misses {share('bad')} and flags {share('good')}"
 
@@ -213,6 +215,11 @@ def _more_labels(note: Note, _: FrontEnd) -> str:
 def _judge_unknown(note: Note, _: FrontEnd) -> str:
     if note["why"] == "unscored":
         return f"nothing can be said: {note['missing']} of {count(note['labels'], 'labeled sample')} have no score"
+    if note["why"] == "strata":
+        return (
+            f"nothing can be said of the run yet: {part_of(note['samples'], note['of'], 'sample')} in strata of scores "
+            "without labels"
+        )
     good, bad, least = note["good"], note["bad"], note["least"]
     if note["why"] == "few" or not good + bad:
         return f"nothing can be said yet: {good} good and {bad} bad answers are labeled, and {least} of each are needed"
@@ -248,10 +255,11 @@ def _not_at_random(note: Note) -> str:
     if by_score and by_hand:
         how += f" ({by_score:,}) or by hand ({by_hand:,})"
     labels = part_of(by_score + by_hand, note["of"], "label")
-    return (
-        f"{labels} of samples {how}: they are unlike the others, which biases the figures; choose "
-        "samples to label at random"
-    )
+    if by_hand:
+        way_out = "choose samples to label at random"
+    else:
+        way_out = "a file of labels with the columns stratum, stratum_size and run_size lets them be weighted"
+    return f"{labels} of samples {how}: they are unlike the others, which biases the figures; {way_out}"
 
 
 def _effects(note: Note) -> str:
@@ -439,6 +447,15 @@ NOTES: Mapping[str, Row] = {
         f"few labels ({note['yes']} yes, {note['no']} no): rely on the intervals, not the estimates"
     ),
     "labels_not_at_random": lambda note, _: _not_at_random(note),
+    "labels_weighted": lambda note, _: (
+        "labels drawn by strata of scores: verdicts at the default threshold, mean differences, the no-information "
+        f"rate and AUROC are estimates for {count(note['samples'], 'sample')}, with each label weighted by its "
+        f"stratum; other figures and the counts describe the {count(note['labels'], 'labeled sample')}"
+    ),
+    "strata_without_labels": lambda note, _: (
+        f"{part_of(note['samples'], note['of'], 'sample')} in strata of scores without labels: the figures say nothing "
+        "about them"
+    ),
     "no_discrimination": lambda _, __: "the judge scored every sample the same: no discrimination",
     "uninformative_accuracy": _no_better_than_one_answer,
     "ranks_opposite": lambda note, _: (

@@ -36,6 +36,8 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, MeasureName, auroc
 from evalstone.stats.intervals import Interval
+from evalstone.stats.weighted_agreement import weighted_auroc
+from evalstone.stats.weighted_mean import unequal
 from evalstone.types import TOLERANCE, Note, reaches
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class LabeledScore:
     """One label per annotator, None if missing; at least one is present."""
     slices: Mapping[str, str] = field(default_factory=dict[str, str])
     """The sample's value of each field in `slice_by`."""
+    weight: float = 1.0
+    """The number of samples of the labeled run that it stands for, if samples were drawn by strata."""
 
     @property
     def label(self) -> float:
@@ -119,6 +123,9 @@ class Calibration(Framed, Shown):
     """Labeled samples with a score that were chosen by the judge's score: where it was uncertain, or within strata."""
     n_by_hand: int = 0
     """Labeled samples with a score that were chosen by hand."""
+    run_size: int | None = None
+    """The number of samples of the labeled run, if labels were drawn by strata of its scores and are weighted; None if
+    they are taken as they are."""
     stop_reason: str = ""
     """Why the run stopped early; "" when it completed."""
     columns: tuple[str, ...] = ()
@@ -152,6 +159,8 @@ class Calibration(Framed, Shown):
             present = [label for label in pair.labels if label is not None]
             if not present:
                 raise DataError(f"sample {pair.sample_id!r} has no label")
+            if not 0 < pair.weight < math.inf:
+                raise DataError(f"sample {pair.sample_id!r}: ", invalid("weight", "above 0", pair.weight))
             for number in (pair.value, *present):
                 if not -TOLERANCE * self.scale <= number <= self.scale * (1 + TOLERANCE):
                     raise DataError(f"sample {pair.sample_id!r}: {number} is not in [0, {self.scale:g}]")
@@ -173,8 +182,28 @@ class Calibration(Framed, Shown):
         return len(self.pairs) - len(self.decided)
 
     @functools.cached_property
+    def weights(self) -> tuple[float, ...] | None:
+        """How many samples of the labeled run each pair stands for; None if all stand for equally many."""
+        weights = tuple(pair.weight for pair in self.pairs)
+        return None if unequal(weights) is None else weights
+
+    @functools.cached_property
+    def decided_weights(self) -> tuple[float, ...] | None:
+        """The `weights` of the pairs in `decided`."""
+        if self.weights is None:
+            return None
+        return tuple(pair.weight for pair in self.pairs if pair.truth(self.label_threshold, self.scale) is not None)
+
+    @property
+    def n_without_labels(self) -> int:
+        """The samples of the labeled run in strata of which no sample has a label and a score."""
+        return 0 if self.run_size is None else self.run_size - round(math.fsum(pair.weight for pair in self.pairs))
+
+    @functools.cached_property
     def auroc(self) -> Interval | None:
         """The area under the ROC curve with its 95% interval; None without positives or without negatives."""
+        if self.decided_weights is not None:
+            return weighted_auroc(*self.scores_and_truths, self.decided_weights)
         return auroc(*self.scores_and_truths)
 
     def confusion(self, threshold: float) -> Confusion:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evalstone.results.measures import accuracy_at, no_information_rate
 from evalstone.results.run_notes import reasoning_note
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.stats.intervals import Interval
 from evalstone.types import Note, note
 
 if TYPE_CHECKING:
@@ -46,7 +47,14 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("labels_all_alike", "warning", label="yes" if yes else "no")
     elif min(yes, no) < FEW_LABELS:
         yield note("few_labels", "caution", yes=yes, no=no)
-    if calibration.n_by_score or calibration.n_by_hand:
+    if calibration.run_size is not None:
+        covered = calibration.run_size - calibration.n_without_labels
+        yield note("labels_weighted", "fact", labels=len(calibration.pairs), samples=covered)
+        if calibration.n_without_labels:
+            yield note(
+                "strata_without_labels", "warning", samples=calibration.n_without_labels, of=calibration.run_size
+            )
+    elif calibration.n_by_score or calibration.n_by_hand:
         by_score, by_hand = calibration.n_by_score, calibration.n_by_hand
         yield note("labels_not_at_random", "caution", by_score=by_score, by_hand=by_hand, of=len(calibration.pairs))
     if len(scores) > 1 and len(set(scores)) == 1:
@@ -78,9 +86,10 @@ def _one_verdict(calibration: Calibration) -> Note:
 def _uninformative(calibration: Calibration) -> Iterator[Note]:
     """A note if the accuracy at the default threshold is not, or not provably, above the no-information rate."""
     threshold = calibration.default_threshold
-    counts = calibration.confusion(threshold)
-    rate = max(counts.positives, counts.negatives) / counts.n
-    accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
-    if accuracy is not None and accuracy.low is not None and accuracy.high is not None and accuracy.low <= rate:
+    accuracy = accuracy_at(calibration, threshold)
+    rate = no_information_rate(calibration)
+    if rate is None or accuracy is None or accuracy.low is None or accuracy.high is None:
+        return
+    if accuracy.low <= rate.estimate:
         limits = (accuracy.estimate, accuracy.low, accuracy.high)
-        yield note("uninformative_accuracy", "warning", threshold=threshold, accuracy=limits, rate=rate)
+        yield note("uninformative_accuracy", "warning", threshold=threshold, accuracy=limits, rate=rate.estimate)

@@ -217,8 +217,8 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         confidence: the confidence level of the interval.
 
     Raises:
-        ConfigError: the calibration is of another judge or scorer, or is unusable; no sample has a score; or samples
-            have unequal weights.
+        ConfigError: the calibration is of another judge or scorer, is unusable, or has labels drawn by strata; no
+            sample has a score; or samples have unequal weights.
     """
     from evalstone.stats.corrected_rate import rogan_gladen  # noqa: PLC0415 - numpy
 
@@ -232,6 +232,11 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     if calibration.unusable is not None:
         why = clause_of(calibration.unusable)
         raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {why}")
+    if calibration.weights is not None or calibration.n_without_labels:
+        raise ConfigError(
+            f"the calibration of {run.titles[info.signature]} has labels drawn by strata of scores, and this "
+            "correction needs labels drawn at random; correct the mean with labels of this run instead"
+        )
     scores = scores_of(run, info.signature)
     _refuse_weights(scores)
     values = scores.known_values

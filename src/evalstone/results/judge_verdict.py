@@ -14,6 +14,7 @@ AUROC 0.7 is where a judge with two scores shows 0.4 of a difference between two
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -78,9 +79,10 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
     counts, lower = calibration.confusion(calibration.default_threshold), calibration.lower_is_better
     bad, missed = (counts.positives, counts.fn) if lower else (counts.negatives, counts.fp)
     good, flagged = (counts.negatives, counts.fp) if lower else (counts.positives, counts.fn)
-    errors = _Errors("bad", missed, bad), _Errors("good", flagged, good)
+    rates = _weighted_rates(calibration)
+    errors = _Errors("bad", missed, bad, rates["bad"]), _Errors("good", flagged, good, rates["good"])
     intervals = {"missed": errors[0].interval, "flagged": errors[1].interval}
-    unknown = _unknown(calibration, good, bad)
+    unknown, is_weighted = _unknown(calibration, good, bad), calibration.weights is not None
     area = calibration.auroc
     if unknown is not None or area is None or area.low is None or area.high is None:
         notes = () if unknown is None else (unknown,)
@@ -95,7 +97,11 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
     if ranks == "undecided":
         conclusion = note("judge_undecided", "caution", single=single, auroc=limits, least=LEAST_AUROC)
         at_threshold = note(
-            "judge_errors", threshold=calibration.default_threshold, bad=errors[0].values, good=errors[1].values
+            "judge_errors",
+            threshold=calibration.default_threshold,
+            bad=errors[0].values,
+            good=errors[1].values,
+            weighted=is_weighted,
         )
         notes = conclusion, at_threshold, _to_decide(area, good + bad)
         return JudgeVerdict(use="undecided", notes=notes, **intervals)
@@ -109,8 +115,9 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
         most=MOST_ERRORS,
         bad=errors[0].values,
         good=errors[1].values,
+        weighted=is_weighted,
     )
-    more = (_more(errors, single), _better_threshold(calibration))
+    more = () if is_weighted else (_more(errors, single), _better_threshold(calibration))
     notes = conclusion, pairs, *(each for each in more if each is not None)
     return JudgeVerdict(use=use, notes=notes, **intervals)
 
@@ -122,10 +129,12 @@ class _Errors:
     name: Literal["bad", "good"]
     wrong: int
     n: int
+    weighted: Interval | None = None
+    """Their share, if labels are weighted."""
 
     @property
     def interval(self) -> Interval | None:
-        return proportion_interval(self.wrong, self.n)
+        return self.weighted or proportion_interval(self.wrong, self.n)
 
     @property
     def limits(self) -> tuple[float, float, float]:
@@ -152,8 +161,27 @@ class _Errors:
         return expected.limits[1:]
 
 
+def _weighted_rates(calibration: Calibration) -> dict[str, Interval | None]:
+    """The shares of missed bad answers and of flagged good ones, if labels are weighted."""
+    if calibration.weights is None:
+        return {"bad": None, "good": None}
+    measures = verdicts_at(calibration, calibration.default_threshold).measures
+    bad, good = ("sensitivity", "specificity") if calibration.lower_is_better else ("specificity", "sensitivity")
+    return {"bad": _complement(measures[bad]), "good": _complement(measures[good])}
+
+
+def _complement(share: Interval | None) -> Interval | None:
+    if share is None or share.low is None or share.high is None:
+        return None
+    return dataclasses.replace(share, estimate=1 - share.estimate, low=1 - share.high, high=1 - share.low)
+
+
 def _unknown(calibration: Calibration, good: int, bad: int) -> Note | None:
     """Why nothing can be said, if so."""
+    if calibration.n_without_labels:
+        return note(
+            "judge_unknown", "warning", why="strata", samples=calibration.n_without_labels, of=calibration.run_size
+        )
     if calibration.n_skipped + calibration.n_failed > len(calibration.pairs):
         missing = calibration.n_skipped + calibration.n_failed
         return note(

@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,12 @@ LABEL_COLUMNS: Final = (
 """Column names, normalized: lower case, without separators."""
 CHOSEN: Final = "chosen"
 """The column of a label file that says how each sample was chosen for labeling."""
+STRATUM: Final = "stratum"
+"""The column of the stratum of a run's scores in which a sample was chosen at random."""
+STRATUM_SIZE: Final = "stratum_size"
+"""The column of the number of samples of the run in that stratum."""
+RUN_SIZE: Final = "run_size"
+"""The column of the number of samples of the run, over all strata."""
 ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
 _BLANKS = re.compile(r"[\s_-]+")
 _ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)
@@ -194,6 +201,24 @@ def folded(text: str) -> str:
 
 
 @dataclass(frozen=True)
+class Strata:
+    """The strata of a run in which samples were chosen for labeling at random."""
+
+    of: Mapping[str, str]
+    """By sample id, its stratum."""
+    sizes: Mapping[str, int]
+    """The number of samples of the run in each stratum."""
+    run_size: int
+    """The number of samples of the run, over all strata, also those without labels."""
+
+    def weights(self, names: Sequence[str]) -> list[float]:
+        """How many samples of the run each of these labeled samples stands for: those of its stratum / the labeled ones
+        in it."""
+        drawn = Counter(self.of[name] for name in names)
+        return [self.sizes[self.of[name]] / drawn[self.of[name]] for name in names]
+
+
+@dataclass(frozen=True)
 class LabeledSamples:
     """The samples that have a label, with their labels."""
 
@@ -207,6 +232,8 @@ class LabeledSamples:
     """The value in [0, 1] that each word was read as."""
     chosen: Mapping[str, str]
     """By sample id, how the sample was chosen for labeling, if the column `chosen` says so."""
+    strata: Strata | None = None
+    """The strata of which the samples were chosen, if each row of labels has its own."""
 
 
 def read_labels(
@@ -374,7 +401,52 @@ def _labeled(
     samples = tuple(sample for sample in dataset if sample.id in labels)
     labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
     chosen = {row.id: how for row in rows if row.id in labels and isinstance(how := row.cells.get(CHOSEN), str)}
-    return LabeledSamples(labeled, labels, columns, words, chosen)
+    return LabeledSamples(labeled, labels, columns, words, chosen, _strata([row for row in rows if row.id in labels]))
+
+
+def _strata(rows: Sequence[_Row]) -> Strata | None:
+    """The strata of labeled samples; None unless each has one.
+
+    Raises:
+        DataError: A size is no whole number above 0, is not the same in all rows, or is below the number of labels.
+    """
+    of: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    run_size = 0
+    for row in rows:
+        if _is_empty(row.cells.get(STRATUM_SIZE)):
+            return None
+        stratum = row.cells.get(STRATUM)
+        if _is_empty(stratum):
+            raise DataError(f"{row.place}: {STRATUM_SIZE} needs the column {STRATUM}")
+        of[row.id] = str(stratum).strip()
+        size, total = _size(row, STRATUM_SIZE), _size(row, RUN_SIZE)
+        if sizes.setdefault(of[row.id], size) != size:
+            expected = f"{sizes[of[row.id]]} for {STRATUM} {excerpt(of[row.id])}, as in the rows before"
+            raise DataError(f"{row.place}: ", invalid(STRATUM_SIZE, expected, size))
+        if total != (run_size := run_size or total):
+            raise DataError(f"{row.place}: ", invalid(RUN_SIZE, f"{run_size}, as in the rows before", total))
+    for stratum, labels in Counter(of.values()).items():
+        if labels > sizes[stratum]:
+            raise DataError(
+                invalid(STRATUM_SIZE, f"at least {labels}, the labels in {STRATUM} {excerpt(stratum)}", sizes[stratum])
+            )
+    if sum(sizes.values()) > run_size:
+        raise DataError(invalid(RUN_SIZE, f"at least {sum(sizes.values())}, the sum of the strata", run_size))
+    return Strata(of, sizes, run_size)
+
+
+def _is_empty(cell: object) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _size(row: _Row, column: str) -> int:
+    """A number of samples. Raises DataError if it is no whole number above 0."""
+    cell = row.cells.get(column)
+    number = None if cell is None or isinstance(cell, bool) else _number(str(cell))
+    if number is None or number < 1 or number != int(number):
+        raise DataError(f"{row.place}: ", invalid(column, "a whole number above 0", cell))
+    return int(number)
 
 
 def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:

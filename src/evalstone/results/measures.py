@@ -21,6 +21,8 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import Confusion, measure_intervals
 from evalstone.stats.intervals import Interval, mean_interval, proportion_interval
+from evalstone.stats.weighted_agreement import weighted_measures, weighted_share
+from evalstone.stats.weighted_mean import weighted_average
 from evalstone.types import reaches
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ class Verdicts:
     confusion: Confusion
     """Counts of true and false positives and negatives."""
     measures: Mapping[str, Interval | None]
-    """Every measure of MEASURES with its interval, None if undefined. At a fitted threshold, those of new samples."""
+    """Every measure of MEASURES with its interval, None if undefined. At a fitted threshold, those of new samples, with
+    all labels of equal weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +114,7 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
     values, labels = [pair.value for pair in pairs], [pair.label for pair in pairs]
     ordinal = len(set(labels)) > 2
     return CalibrationMeasures(
-        no_information_rate=_no_information_rate(truths),
+        no_information_rate=no_information_rate(calibration),
         at_default=verdicts_at(calibration, calibration.default_threshold),
         at_fitted=verdicts_at_fitted(calibration),
         auroc=calibration.auroc,
@@ -122,26 +125,46 @@ def measure(calibration: Calibration) -> CalibrationMeasures:
             for level in ("ordinal", "interval")
         },
         weighted_kappa={weights: cohen_kappa(values, labels, weights=weights) for weights in WEIGHTS if ordinal},
-        mean_error=mean_interval(errors, low=-scale, high=scale),
-        mean_absolute_error=mean_interval([abs(error) for error in errors], low=0.0, high=scale),
+        mean_error=mean_interval(errors, low=-scale, high=scale, weights=calibration.weights),
+        mean_absolute_error=mean_interval(
+            [abs(error) for error in errors], low=0.0, high=scale, weights=calibration.weights
+        ),
         annotators=_annotators(calibration),
         slices=agreement_by_slice(calibration),
     )
 
 
-def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
+def no_information_rate(calibration: Calibration) -> Interval | None:
     """The share of the more frequent truth, with its lower limit clipped to 0.5."""
-    yes = sum(truths)
-    share = proportion_interval(max(yes, len(truths) - yes), len(truths))
+    _, truths = calibration.scores_and_truths
+    weights, yes = calibration.decided_weights, sum(truths)
+    if weights is None:
+        share = proportion_interval(max(yes, len(truths) - yes), len(truths))
+    else:
+        likelier = weighted_average(weights, [float(truth) for truth in truths]) >= 0.5
+        share = weighted_share([True] * len(truths), [truth == likelier for truth in truths], weights)
     if share is None or share.low is None:
         return share
     return dataclasses.replace(share, low=max(0.5, share.low))
 
 
+def accuracy_at(calibration: Calibration, threshold: float) -> Interval | None:
+    """The accuracy of the judge's verdicts at a threshold that was not fitted to these labels."""
+    counts, weights = calibration.confusion(threshold), calibration.decided_weights
+    if weights is None:
+        return proportion_interval(counts.tp + counts.tn, counts.n)
+    right = [reaches(score, threshold / calibration.scale) == truth for score, truth in calibration.decided]
+    return weighted_share([True] * len(right), right, weights)
+
+
 def verdicts_at(calibration: Calibration, threshold: float) -> Verdicts:
     """The judge's verdicts at a threshold that was not fitted to these labels."""
-    counts = calibration.confusion(threshold)
-    return Verdicts(threshold=threshold, confusion=counts, measures=measure_intervals(counts))
+    counts, weights = calibration.confusion(threshold), calibration.decided_weights
+    if weights is None:
+        return Verdicts(threshold=threshold, confusion=counts, measures=measure_intervals(counts))
+    scores, truths = calibration.scores_and_truths
+    verdicts = [reaches(score, threshold / calibration.scale) for score in scores]
+    return Verdicts(threshold=threshold, confusion=counts, measures=weighted_measures(verdicts, truths, weights))
 
 
 def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:

@@ -141,9 +141,9 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
     verdicts = [True] * (tp + fp) + [False] * (fn + tn)
     truths = [True] * tp + [False] * fp + [True] * fn + [False] * tn
     return {
-        "balanced_accuracy": _average(sensitivity, specificity),
+        "balanced_accuracy": average(sensitivity, specificity),
         "accuracy": proportion_interval(tp + tn, counts.n, confidence),
-        "f1": _f1(proportion_interval(tp, tp + fp + fn, confidence)),
+        "f1": f1_of(proportion_interval(tp, tp + fp + fn, confidence)),
         "kappa": cohen_kappa(verdicts, truths, confidence=confidence),
         "sensitivity": sensitivity,
         "specificity": specificity,
@@ -151,7 +151,7 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
     }
 
 
-def _average(a: Interval | None, b: Interval | None) -> Interval | None:
+def average(a: Interval | None, b: Interval | None) -> Interval | None:
     """The mean of two independent proportions, with MOVER limits."""
     if a is None or b is None:
         return None
@@ -161,7 +161,7 @@ def _average(a: Interval | None, b: Interval | None) -> Interval | None:
     return Interval(estimate=mean, low=mean - down, high=mean + up, n=a.n + b.n, confidence=a.confidence, method=MOVER)
 
 
-def _f1(share: Interval | None) -> Interval | None:
+def f1_of(share: Interval | None) -> Interval | None:
     """F1 from tp / (tp + fp + fn)."""
     if share is None or share.low is None or share.high is None:
         return None
@@ -235,7 +235,7 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
             _variance(wins, positives, negatives) / positives + _variance(losses, negatives, positives) / negatives
         )
         observed = variance / (area * (1 - area))
-    low, high = (_auroc_limit(area, end, z, positives, negatives, observed) for end in (0.0, 1.0))
+    low, high = (newcombe_limit(area, end, z, positives, negatives, observed) for end in (0.0, 1.0))
     for counts, others in ((wins, negatives), (losses, positives)):
         shares = [twice / (2 * others) for twice, number in counts for _ in range(number)]
         lower, upper = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
@@ -254,7 +254,7 @@ def _variance(counts: Sequence[tuple[int, int]], n: int, others: int) -> float:
     return (n * squares - total * total) / (4 * n * (n - 1) * others * others)
 
 
-def _auroc_limit(area: float, end: float, z: float, positives: int, negatives: int, observed: float) -> float:
+def newcombe_limit(area: float, end: float, z: float, positives: float, negatives: float, observed: float) -> float:
     """The area farthest toward `end` that is within z of its standard errors from the estimate, by bisection."""
     near, far = area, end
     more = (positives + negatives) / 2 - 1

@@ -58,6 +58,9 @@ def weighted_average(weights: Sequence[float] | None, numbers: Sequence[float]) 
 class WeightedMean(BoundedMean):
     """`BoundedMean` for units with unequal weights (see the module docstring). Build it with `of_units`."""
 
+    heaviest: float = 0.0
+    """The largest weight of units that may exist, if no unit is as heavy."""
+
     @classmethod
     def of_units(
         cls,
@@ -67,6 +70,7 @@ class WeightedMean(BoundedMean):
         *,
         groups: Sequence[Hashable] | None = None,
         weights: Sequence[float] | None = None,
+        heaviest: float = 0.0,
     ) -> BoundedMean:
         """Inference about the mean of one or more values in [low, high].
 
@@ -76,10 +80,12 @@ class WeightedMean(BoundedMean):
             high: The upper end.
             groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
             weights: One sampling weight above 0 per value. None: equal weights.
+            heaviest: The weight of values that may exist, if none of these is as heavy. Without groups.
         """
-        weights = unequal(weights)
+        lighter = weights is not None and heaviest > max(weights)
+        weights = weights if lighter else unequal(weights)
         if weights is not None:
-            heaviest = max(weights)
+            heaviest = max(heaviest, *weights)
             weights = [max(weight / heaviest, LEAST_WEIGHT) for weight in weights]
         if groups is not None:
             values, weights = _clusters(values, weights, groups)
@@ -88,7 +94,7 @@ class WeightedMean(BoundedMean):
             return BoundedMean.of(values, low, high)
         mean = min(max(weighted_average(weights, values), min(values), low), max(values), high)
         points = _points(rounded(values, low, high), weights)
-        return cls(low, high, mean, len(values), tuple(sorted(points)))
+        return cls(low, high, mean, len(values), tuple(sorted(points)), float(lighter))
 
     @cached_property
     def heaviest_half(self) -> float:
@@ -102,8 +108,9 @@ class WeightedMean(BoundedMean):
         return units
 
     @cached_property
-    def _heaviest(self) -> float:
-        return max(weight for _, weight, _ in self.points)
+    def _mirrored(self) -> BoundedMean:
+        points = tuple((-x, w, k) for x, w, k in reversed(self.points))
+        return WeightedMean(-self.high, -self.low, -self.mean, self.units, points, self.heaviest)
 
     def _p_above(self, m: float, share: float) -> float:
         if m <= self.low:
@@ -117,7 +124,7 @@ class WeightedMean(BoundedMean):
             counts[w * (x - m)] = counts.get(w * (x - m), 0.0) + k
         mean = math.fsum(y * k for y, k in counts.items()) / self.units
         points = tuple((y, 1.0, k) for y, k in sorted(counts.items()))
-        heaviest = self._heaviest
+        heaviest = max(self.heaviest, *(weight for _, weight, _ in self.points))
         return BoundedMean(heaviest * (self.low - m), heaviest * (self.high - m), mean, self.units, points)
 
     def _limit_below(self, alpha: float, share: float) -> float:

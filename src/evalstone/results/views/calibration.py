@@ -129,11 +129,19 @@ def _result(calibration: Calibration) -> str:
     bad, caught, good, flagged = counts.negatives, counts.tn, counts.positives, counts.fn
     if calibration.lower_is_better:
         bad, caught, good, flagged = counts.positives, counts.tp, counts.negatives, counts.fp
+    verdict = calibration.verdict
+    if calibration.weights is not None and verdict.missed is not None and verdict.flagged is not None:
+        said = (
+            f"catches {1 - verdict.missed.estimate:.0%} of bad answers and flags "
+            f"{verdict.flagged.estimate:.0%} of good ones"
+        )
+    else:
+        said = f"caught {caught} of {count(bad, 'bad answer')} and flagged {flagged} of {good} good ones"
     chance = ", not shown to be better than chance" if calibration.unusable else ""
     same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
     return (
-        f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; caught {caught} of "
-        f"{count(bad, 'bad answer')} and flagged {flagged} of {good} good ones at the threshold {threshold:.4g}{same}"
+        f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; {said} at the threshold "
+        f"{threshold:.4g}{same}"
     )
 
 

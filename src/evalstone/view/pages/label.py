@@ -121,7 +121,7 @@ def label_page(library: Library, request: Request) -> Response:
     sheet = place.sheet(library)
     labeling = _labeling(library, place, sheet)
     if suffix:
-        rows = label_rows(labeling.labels, by_hand=bool(request.query_params.get("hand")))
+        rows = label_rows(sheet, labeling.labels, by_hand=bool(request.query_params.get("hand")))
         if suffix == JSON:
             return json_data(rows)
         try:
