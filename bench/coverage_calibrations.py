@@ -16,7 +16,7 @@ from tables import Table, holds, percent
 
 from evalstone.stats.classification import MEASURES, Confusion
 from evalstone.stats.intervals import Interval
-from evalstone.stats.labeling import next_for_labeling, score_strata, select_for_labeling
+from evalstone.stats.labeling import LabelingStrata, next_for_labeling, score_strata, select_for_labeling
 from evalstone.stats.weighted_agreement import weighted_auroc, weighted_measures, weighted_share
 
 RUN = 1000
@@ -77,9 +77,9 @@ def _stratified(scores: Sequence[float], n: int, seed: int) -> list[int]:
 
 def _uncertain(scores: Sequence[float], n: int, seed: int) -> list[int]:
     """Half of the labels stratified; the others at random where the judge is least certain."""
-    labeled = _stratified(scores, n // 2, seed)
+    labeled, strata = _stratified(scores, n // 2, seed), LabelingStrata.of(scores, 1.0)
     while len(labeled) < n:
-        found = next_for_labeling(scores, labeled=labeled, order="uncertain", seed=seed)
+        found = next_for_labeling(strata, labeled=labeled, order="uncertain", seed=seed)
         assert found is not None
         labeled.append(found.place)
     return labeled

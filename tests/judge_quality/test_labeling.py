@@ -15,7 +15,7 @@ from evalstone.judge_quality.labeling import Labeling, Next, Sheet, annotator_na
 from evalstone.ledger.labels import Label
 from evalstone.results.human_labels import corrected
 from evalstone.results.run import Run
-from evalstone.stats.labeling import LabelingOrder, next_for_labeling
+from evalstone.stats.labeling import LabelingOrder, LabelingStrata, next_for_labeling
 from tests.runs import Given, run_of
 
 SCORES = ["0.1", "0.9", "0.5", "1", "skip", "0", "0.4", "0.95", "0.6", "0.3", "1", "0.8"]
@@ -74,9 +74,9 @@ def choice_of(label: Label) -> tuple[int | None, float | None]:
 
 @pytest.mark.parametrize("order", ["stratified", "uncertain", "random"])
 def test_within_a_stratum_every_sample_is_as_likely_whatever_the_order(order: LabelingOrder) -> None:
-    scores = [0.0] * 20 + [0.5] * 20 + [1.0] * 20
+    strata = LabelingStrata.of([0.0] * 20 + [0.5] * 20 + [1.0] * 20, 1.0)
     found = Counter(
-        choice.place for seed in range(3000) if (choice := next_for_labeling(scores, order=order, seed=seed))
+        choice.place for seed in range(3000) if (choice := next_for_labeling(strata, order=order, seed=seed))
     )
     places = range(60) if order == "random" else range(20, 40) if order == "uncertain" else range(20)
     assert set(found) == set(places)

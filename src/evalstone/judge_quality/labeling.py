@@ -25,7 +25,7 @@ from evalstone.results.labels import CHOSEN, RUN_SIZE, STRATUM, STRATUM_SIZE
 from evalstone.results.scores import refuse_weights, scores_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.agreement import cohen_kappa
-from evalstone.stats.labeling import LabelingOrder, next_for_labeling, score_strata
+from evalstone.stats.labeling import LabelingOrder, LabelingStrata, next_for_labeling, score_strata
 from evalstone.stats.ppi import PPIEstimate, ppi_mean
 
 if TYPE_CHECKING:
@@ -84,6 +84,11 @@ class Sheet:
     def places(self) -> Mapping[str, int]:
         """The positions of the samples that have a score, by key as the ledger has it."""
         return {storable(name): place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def labeling_strata(self) -> LabelingStrata:
+        """The strata of the scores, for choosing samples."""
+        return LabelingStrata.of(self.values, self.info.scale)
 
     def column(self, values: Mapping[str, float]) -> list[float | None] | None:
         """The value of each sample, by its key as the ledger has it; None if no sample has one."""
@@ -176,7 +181,7 @@ class Labeling:
         """
         sheet = self.sheet
         known = {sheet.places[key] for key in (*(label.key for label in self.own), *leaving) if key in sheet.places}
-        found = next_for_labeling(sheet.values, labeled=known, order=order, scale=sheet.info.scale, seed=seed)
+        found = next_for_labeling(sheet.labeling_strata, labeled=known, order=order, seed=seed)
         if found is None:
             return None
         return Next(sheet.names[found.place], order, found.stratum, found.probability)

@@ -60,10 +60,10 @@ def select_for_labeling(
     """
     if n < 0:
         raise ConfigError(invalid("n", "0 or more", n))
-    design = _Design.of(scores, labeled, scale)
+    design = _Design.of(LabelingStrata.of(scores, scale), labeled)
     source = np.random.default_rng([seed, len(design.known)])
     selected: list[int] = []
-    for stratum, count in enumerate(_allocate(design.sizes, design.have, design.spreads, n)):
+    for stratum, count in enumerate(_allocate(design.of_scores, design.have, n)):
         selected.extend(int(place) for place in source.permutation(design.free(stratum))[:count])
     return tuple(int(place) for place in source.permutation(selected)) if selected else ()
 
@@ -80,12 +80,33 @@ class Choice:
     """Its probability among those that could be chosen."""
 
 
+@dataclass(frozen=True)
+class LabelingStrata:
+    """The strata of the judge's scores, which are the same for all labels."""
+
+    of_sample: Positions
+    """The stratum of every sample (`score_strata`)."""
+    sizes: Positions
+    """The number of samples in each."""
+    spreads: Sequence[float]
+    """The expected standard deviation of the judge's error in each."""
+
+    @classmethod
+    def of(cls, scores: Sequence[float], scale: float) -> LabelingStrata:
+        """The strata of scores in [0, scale]. Raises DataError if a score is outside."""
+        judged = column("scores", scores, 0.0, scale)
+        strata = np.array(score_strata(scores), dtype=np.intp)
+        expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
+        sizes = np.bincount(strata)
+        spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
+        return cls(strata, sizes, spreads)
+
+
 def next_for_labeling(
-    scores: Sequence[float],
+    strata: LabelingStrata,
     *,
     labeled: Collection[int] = (),
     order: LabelingOrder = "stratified",
-    scale: float = 1.0,
     seed: int = 0,
 ) -> Choice | None:
     """The next sample to label; None if all are labeled.
@@ -95,17 +116,16 @@ def next_for_labeling(
     random choice among its samples, as `ppi_mean` needs them to be.
 
     Args:
-        scores: The judge's scores, in [0, scale].
+        strata: The strata of the judge's scores.
         labeled: The positions of the samples that aren't to be chosen.
         order: How to choose.
-        scale: The upper end of the range.
         seed: The seed; the same arguments choose the same sample.
 
     Raises:
-        DataError: A score is outside [0, scale], or `labeled` has a position that doesn't exist.
+        DataError: `labeled` has a position that doesn't exist.
     """
-    design = _Design.of(scores, labeled, scale)
-    open_strata = np.flatnonzero(design.sizes > design.have)
+    design = _Design.of(strata, labeled)
+    open_strata = np.flatnonzero(strata.sizes > design.have)
     if not open_strata.size:
         return None
     source = np.random.default_rng([seed, len(design.known)])
@@ -113,51 +133,45 @@ def next_for_labeling(
         free = design.free()
         return Choice(int(source.choice(free)), None, 1 / len(free))
     if order == "uncertain":
-        stratum = max(map(int, open_strata), key=lambda number: design.spreads[number])
+        stratum = max(map(int, open_strata), key=lambda number: strata.spreads[number])
     else:
-        stratum = _allocate(design.sizes, design.have, design.spreads, 1).index(1)
+        stratum = _allocate(design.of_scores, design.have, 1).index(1)
     free = design.free(stratum)
     return Choice(int(source.choice(free)), stratum, 1 / len(free))
 
 
 @dataclass(frozen=True)
 class _Design:
-    """The strata of the judge's scores, with what is labeled in each."""
+    """Strata, with what is labeled in each."""
 
-    strata: Positions
-    sizes: Positions
+    of_scores: LabelingStrata
     have: Positions
-    spreads: Sequence[float]
-    """The expected standard deviation of the judge's error in each."""
     known: frozenset[int]
 
     @classmethod
-    def of(cls, scores: Sequence[float], labeled: Collection[int], scale: float) -> _Design:
-        judged = column("scores", scores, 0.0, scale)
-        known = frozenset(labeled)
+    def of(cls, strata: LabelingStrata, labeled: Collection[int]) -> _Design:
+        known, samples = frozenset(labeled), strata.of_sample.size
         for place in labeled:
-            if place not in range(judged.size):
-                raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
-        strata = np.array(score_strata(scores), dtype=np.intp)
-        expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
-        sizes = np.bincount(strata)
-        have = np.bincount(strata[sorted(known)], minlength=sizes.size)
-        spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
-        return cls(strata, sizes, have, spreads, known)
+            if place not in range(samples):
+                raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {samples - 1}")
+        have = np.bincount(strata.of_sample[sorted(known)], minlength=strata.sizes.size)
+        return cls(strata, have, known)
 
     def free(self, stratum: int | None = None) -> Positions:
         """The positions that aren't labeled: of a stratum, or of all."""
-        is_free = np.ones(self.strata.size, dtype=bool)
+        strata = self.of_scores.of_sample
+        is_free = np.ones(strata.size, dtype=bool)
         is_free[sorted(self.known)] = False
-        return np.flatnonzero(is_free if stratum is None else is_free & (self.strata == stratum))
+        return np.flatnonzero(is_free if stratum is None else is_free & (strata == stratum))
 
 
-def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:
+def _allocate(strata: LabelingStrata, have: Positions, n: int) -> list[int]:
     """The further labels of each stratum: greedily, the next label goes where it reduces the variance of the mean most.
 
     The variance is proportional to Σ (size · spread)² / labels, so label k + 1 of a stratum reduces it by
     (size · spread)² / (k (k + 1)).
     """
+    sizes, spreads = strata.sizes, strata.spreads
     more = [0] * len(spreads)
 
     def gain(stratum: int) -> float:
