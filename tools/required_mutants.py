@@ -483,9 +483,23 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "unseen samples weigh as little as the lightest one",
         "src/evalstone/stats/weighted_mean.py",
-        "return max(weight for _, weight, _ in self.points)",
-        "return min(weight for _, weight, _ in self.points)",
+        "heaviest = max(self.heaviest, *(weight for _, weight, _ in self.points))",
+        "heaviest = min(weight for _, weight, _ in self.points)",
         ("tests/stats/test_weighted_mean.py",),
+    ),
+    Mutant(
+        "unseen samples of a rate weigh no more than its own",
+        "src/evalstone/stats/weighted_mean.py",
+        "heaviest = max(self.heaviest, *(weight for _, weight, _ in self.points))",
+        "heaviest = max(weight for _, weight, _ in self.points)",
+        ("tests/stats/test_weighted_agreement.py",),
+    ),
+    Mutant(
+        "labels that were drawn by strata count equally",
+        "src/evalstone/results/labels.py",
+        "return [self.sizes[self.of[name]] / drawn[self.of[name]] for name in names]",
+        "return [1.0 for name in names]",
+        ("tests/judge_quality/test_calibrate.py",),
     ),
     Mutant(
         "a gate ignores weights",
