@@ -138,7 +138,7 @@ clean:
 # Ray takes 500 MB, and is in no other environment.
 .tools/ray/ready: pyproject.toml | .venv/all
 	$(UV) venv --quiet --clear --python .venv/bin/python .tools/ray
-	$(UV) pip install --quiet --python .tools/ray -e ".[ray,parquet,postgres]" --group dev
+	$(UV) pip install --quiet --python .tools/ray -e ".[ray,parquet,postgres]" --group dev "moto[server]>=5"
 	@touch $@
 
 # The wheel of the model also names what would be needed to use it otherwise: llama-cpp-python, which has to be compiled.

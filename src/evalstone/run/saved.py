@@ -12,6 +12,7 @@ from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import phase
+from evalstone._core.storage import is_address
 from evalstone.datasets.read_samples import ReadSamples
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, invalid
@@ -33,8 +34,8 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     """Read a run from a results folder, or from the ledger by its ID or name.
 
     Args:
-        name: a folder, the ID of a run, or a run name. A name selects the latest evaluation with that name, and "last"
-            selects the latest evaluation.
+        name: a folder or its address (`s3://bucket/results`), the ID of a run, or a run name. A name selects the
+            latest evaluation with that name, and "last" selects the latest evaluation.
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
@@ -43,7 +44,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     if not isinstance(name, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         shown = f"{excerpt(name)} ({type(name).__name__})"
         raise ConfigError(invalid("a run", "a results folder, an ID or a name", name, shown))
-    return read_folder(name) if is_folder(name) else _of_ledger(name, ledger)
+    return read_folder(name) if is_folder(name) or is_address(name) else _of_ledger(name, ledger)
 
 
 def recorded_run(name: str, *, ledger: str | Path | None = None) -> Run:
