@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone import ConfigError, Record
@@ -58,11 +58,13 @@ def read(found: Sequence[Record], keep: Keep = "all") -> list[Record]:
     return records_of(*record_tables(found, SCORERS, keep))
 
 
+@settings(max_examples=40)
 @given(st.lists(records, max_size=4))
 def test_a_table_has_all_that_a_line_has(found: list[Record]) -> None:
     assert [*map(record_line, read(found))] == [*map(record_line, found)]
 
 
+@settings(max_examples=40)
 @given(st.lists(records, max_size=3))
 def test_tables_that_keep_less_have_the_scores_and_why_there_is_none(found: list[Record]) -> None:
     for keep in ("evidence", "scores"):
