@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Callable
@@ -102,10 +103,10 @@ def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
     budget, judge, paid = Budget(100_000), ByTheToken(), list[tuple[float | None, float]]()
     reservation = reserved(budget, lambda cost, reserved: paid.append((cost, reserved)))
     assert budget.reserved == call_price(QUESTION, judge)
-    reservation.next_attempt(2.0, 40_000)
+    asyncio.run(reservation.next_attempt(2.0, 40_000))
     assert budget.reserved == call_price(QUESTION, judge, 40_000) != call_price(QUESTION, judge)
     assert (budget.spent, paid[-1][0]) == (2.0, 2.0)
-    reservation.next_attempt(3.0, 44_000)
+    asyncio.run(reservation.next_attempt(3.0, 44_000))
     assert (budget.spent, paid[-1][0]) == (5.0, 3.0)
     reservation.settle(9.0)
     assert (budget.spent, budget.reserved, [cost for cost, _ in paid]) == (9.0, 0.0, [2.0, 3.0, 4.0])
@@ -120,7 +121,7 @@ def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
     for costs in ((None, 9.0), (None, None)):
         budget, paid = Budget(100_000), list[tuple[float | None, float]]()
         reservation = reserved(budget, _appended(paid))
-        reservation.next_attempt(costs[0], 40_000)
+        asyncio.run(reservation.next_attempt(costs[0], 40_000))
         assert (budget.spent, paid) == (first, [(None, first)])
         reservation.settle(costs[1])
         assert (budget.spent, budget.reserved, paid[1]) == (first + second, 0.0, (None, second))
@@ -130,7 +131,7 @@ def test_a_correction_that_does_not_fit_leaves_nothing_reserved() -> None:
     budget, paid = Budget(1_000), list[float | None]()
     reservation = reserved(budget, lambda cost, _: paid.append(cost))
     with pytest.raises(BudgetExceeded, match=r"about \$1\d{4}\.0000\) .* \(\$2.0000 spent\)"):
-        reservation.next_attempt(2.0, 40_000)
+        asyncio.run(reservation.next_attempt(2.0, 40_000))
     reservation.give_up()
     assert (budget.spent, budget.reserved, paid) == (2.0, 0.0, [2.0])
 

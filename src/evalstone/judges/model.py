@@ -174,7 +174,7 @@ async def converse(
                 usage += _usage_of(error)
                 lost = total_cost([lost, error.cost])
                 if error.cost != 0:
-                    pay_for_attempt(error.cost, _size(messages))
+                    await pay_for_attempt(error.cost, _size(messages))
                 await backoff.wait(error)
                 continue
             except PromptTooLong as error:
@@ -189,7 +189,7 @@ async def converse(
                     raise failure from None
                 messages, settings = correction(opening, first, question, reply or "", str(failure), len(costs))
                 detail = None if settings == first else sampling_settings(settings)
-                pay_for_attempt(costs[-1], _size(messages))
+                await pay_for_attempt(costs[-1], _size(messages))
                 continue
             if completion is None:
                 if doubtful is not None:
@@ -231,7 +231,7 @@ async def converse(
             corrections = [*corrections, {"reply": beginning(reply), "error": problem}]
             messages, settings = correction(opening, first, question, reply, problem, len(costs))
             detail = None if settings == first else sampling_settings(settings)
-            pay_for_attempt(costs[-1], _size(messages))
+            await pay_for_attempt(costs[-1], _size(messages))
     except JudgeError as error:
         # Add usage and cost of the earlier attempts.
         error.usage = usage + _usage_of(error)

@@ -168,7 +168,8 @@ def prune(
 
     Args:
         ledger: The ledger.
-        older_than: Delete runs that were started longer ago, and live scores with their counts, by whole hours.
+        older_than: Delete runs that were started longer ago, live scores with their counts, by whole hours, and what
+            processes shared of limits.
         unfinished: Delete runs that are not complete.
         unused_answers: Delete answers that no remaining record uses.
         labeled: Delete runs that people have labeled or pinned too, with their labels and pins.
@@ -204,6 +205,9 @@ def prune(
             hour = {"hour": int((time.time() - older_than.total_seconds()) // HOUR)}
             database.execute("DELETE FROM live_counts WHERE hour < :hour", hour)
             live_count = database.execute("DELETE FROM live_scores WHERE hour < :hour", hour).rowcount
+            age = {"age": older_than.total_seconds()}
+            database.execute("DELETE FROM limit_shares WHERE expires < epoch() - :age", age)
+            database.execute("DELETE FROM shared_limits WHERE seen < epoch() - :age", age)
         versions = [*database.scalars(f"SELECT version FROM datasets WHERE version NOT IN ({_USED})")]
         sample_count = _delete_unused_samples(database)
         with ledger.reading("a run, record or live score"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from evalstone.ledger.base import USAGE_COLUMNS
 
-SCHEMA_VERSION = "4"
+SCHEMA_VERSION = "5"
 
 ColumnType = type | UnionType
 """What a column has: `str`, `int`, `float`, `bool` or `bytes`; `str | None` and so on if it may be empty."""
@@ -262,6 +262,22 @@ mode_labels = Table(
 """The samples that have a failure mode. `id` is a hash of the mode, the run and the sample."""
 pins = Table("pins", {**_columns(str, "dataset", "run"), "written": float}, key=("dataset",))
 """The baseline of each dataset, by its name."""
+shared_limits = Table(
+    "shared_limits",
+    # What processes share of a limit, by a hash of what it is for. `booked` is the end of its schedule so far. Requests
+    # may start after `closed_until`. The request sent at `cut_by` has cut the concurrency, at `cut`. `seen` is when one
+    # has last used it. All are seconds since 1970.
+    {"name": str, **_columns(float, "booked", "closed_until", "cut", "cut_by", "seen")},
+    key=("name",),
+    changing=True,
+)
+limit_shares = Table(
+    "limit_shares",
+    # What a process holds of a limit: slots until it expires; an amount, of which it has used a part, for good.
+    {**_columns(str, "name", "member"), "slots": int, "waiting": bool, **_columns(float, "amount", "used", "expires")},
+    key=("name", "member"),
+    changing=True,
+)
 
 TABLES = (
     ledger_version,
@@ -281,6 +297,8 @@ TABLES = (
     modes,
     mode_labels,
     pins,
+    shared_limits,
+    limit_shares,
 )
 ALL_COLUMNS = {
     (table.name, name) for table in TABLES for name in (*(("position",) if table.positioned else ()), *table.columns)

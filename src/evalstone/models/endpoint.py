@@ -12,7 +12,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
@@ -166,7 +166,7 @@ class Endpoint(Connection):
         self._users = 0
         self._reached = False
         self._last_refusal = ""
-        self._limiter = Limiter(limits)
+        self._limiter = Limiter(limits, (self.url, tuple(sorted(self.headers.items()))))
         self.capabilities: defaultdict[str, ModelCapabilities] = defaultdict(ModelCapabilities)
         """What the endpoint supports, by model."""
 
@@ -190,7 +190,9 @@ class Endpoint(Connection):
         if not self._users:
             await self._session.close()
 
-    async def request(self, call: Call, count: Callable[[], None] | None = None, learn: Learn | None = None) -> bytes:
+    async def request(
+        self, call: Call, count: Callable[[], Awaitable[None]] | None = None, learn: Learn | None = None
+    ) -> bytes:
         """Make one attempt at a request, and return the content of the response.
 
         count: called when the request is sent, after all waiting. It may raise an error instead. learn: called for a
@@ -210,11 +212,12 @@ class Endpoint(Connection):
             sent_at = await self._limiter.admit(call.tokens, until=time.monotonic() + self.total_timeout)
         except TimeoutError:
             message = f"{self.host} asked to wait for longer than total_timeout={self.total_timeout:g} s"
-            raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
+            refusal = self._last_refusal or "as another process was told"
+            raise ProviderTimeout(f"{message} ({refusal})") from None
         inflight = self._limiter.inflight
         try:
             if count is not None:
-                count()
+                await count()
             async with self._session.request(
                 call.method,
                 self.url + call.path,

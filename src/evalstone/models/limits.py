@@ -6,6 +6,8 @@ occasional 429 costs one retry, which is cheaper than a lower concurrency.
 
 Retries are limited per endpoint, to ten per second plus one for every two answers. An endpoint that is down therefore
 gets few requests, whatever the concurrency.
+
+Inside `sharing`, several processes share the limits (`SharedLimits`), except for the retries.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ import random
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, AnyStr, TypeAlias, TypeVar
+from typing import Annotated, Any, AnyStr, Protocol, TypeAlias, TypeVar
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import count
@@ -84,7 +86,7 @@ class Limits(metaclass=NamesArguments):
             limiter.check(name)
             await limiter.admit()
             try:
-                limiter.count(name)
+                await limiter.count(name)
                 yield
             finally:
                 limiter.release()
@@ -146,7 +148,12 @@ async def pause(seconds: float, cause: str = "") -> None:
     raise RunStopped("the run was stopped before the next request" + (f"; {cause}" if cause else ""))
 
 
-NextAttempt: TypeAlias = Callable[[float | None, int], None]
+def waited(seconds: float) -> str:
+    """The cause of a wait that limits make necessary."""
+    return f"a request had to wait for {seconds:.0f} s"
+
+
+NextAttempt: TypeAlias = Callable[[float | None, int], Awaitable[None]]
 """Called before a correction, with the cost of the attempt before it (None if unknown) and the number of bytes of the
 correction's messages. Raises BudgetExceeded if the correction must not be sent."""
 _next_attempt: ContextVar[NextAttempt | None] = ContextVar("next_attempt", default=None)
@@ -162,10 +169,61 @@ def paying(for_attempt: NextAttempt) -> Generator[None]:
         _next_attempt.reset(token)
 
 
-def pay_for_attempt(cost: float | None, size: int) -> None:
+async def pay_for_attempt(cost: float | None, size: int) -> None:
     """Announce a correction. The arguments and errors are those of `NextAttempt`."""
     if (next_attempt := _next_attempt.get()) is not None:
-        next_attempt(cost, size)
+        await next_attempt(cost, size)
+
+
+class SharedLimit(Protocol):
+    """What several processes share of the limits that one limiter applies."""
+
+    def check(self) -> None:
+        """Raise the error that has ended the sharing."""
+
+    def wait_for_slot(self) -> None:
+        """Ask for slots of the other processes. They come by `Limiter.hold`."""
+
+    async def turn(self, tokens: int) -> None:
+        """Wait until a call with this many tokens may start by `requests_per_minute` and `tokens_per_minute`."""
+
+    async def count(self) -> bool:
+        """Count a call that starts now. Returns False, and counts nothing, if `max_requests` is reached."""
+        ...
+
+    @property
+    def counts(self) -> bool:
+        """Whether `max_requests` is for all processes together."""
+        ...
+
+    @property
+    def spent(self) -> bool:
+        """Whether `max_requests` is known to be reached."""
+        ...
+
+    def refused(self, sent_at: float, retry_after: float | None, *, cut: bool) -> None:
+        """Tell the others of an HTTP 429 for a request sent at `sent_at`. cut: whether it cut the concurrency here."""
+
+
+class SharedLimits(Protocol):
+    """Limits that several processes share."""
+
+    def of(self, limiter: Limiter) -> SharedLimit:
+        """What they share of a limiter's limits."""
+        ...
+
+
+_sharing: ContextVar[SharedLimits | None] = ContextVar("sharing", default=None)
+
+
+@contextmanager
+def sharing(limits: SharedLimits) -> Generator[None]:
+    """Inside this context, limits are those that several processes share."""
+    token = _sharing.set(limits)
+    try:
+        yield
+    finally:
+        _sharing.reset(token)
 
 
 _warnings: ContextVar[Counter[str] | None] = ContextVar("warnings", default=None)
@@ -238,13 +296,19 @@ class Backoff:
 
 
 class Limiter:
-    """Applies the limits of one endpoint, judge or target on one event loop. Enter it while a run uses it."""
+    """Applies the limits of one endpoint, judge or target on one event loop. Enter it while a run uses it.
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    key: what it is for. Limiters of other processes with the same key and limits share them.
+    """
+
+    def __init__(self, limits: Limits | None = None, key: Hashable = "") -> None:
+        self.limits, self.key = limits or Limits(), key
         self.ceiling = math.inf if self.limits.max_concurrency is None else self.limits.max_concurrency
         self.concurrency: float = self.ceiling
         self.inflight = 0
+        self._slots: float = math.inf
+        """The slots of `max_concurrency` that this process holds."""
+        self._holders: dict[Hashable, int] = {}
         self._refused_share = 0.0
         self._open_at = 0.0
         self._cut_at = 0.0
@@ -267,13 +331,36 @@ class Limiter:
 
     def check(self, name: str) -> None:
         """Raise RequestLimitReached if `max_requests` is reached."""
-        if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
-            raise RequestLimitReached(f"max_requests={self.limits.max_requests} of {name} is reached")
+        if self.limits.max_requests is None:
+            return
+        shared = self._shared
+        counted = shared is not None and shared.counts
+        if shared.spent if shared is not None and counted else self._count >= self.limits.max_requests:
+            raise self._reached(name)
 
-    def count(self, name: str) -> None:
+    async def count(self, name: str) -> None:
         """Count a call that starts now: one that waits may never start. Raises RequestLimitReached like `check`."""
+        if self.limits.max_requests is None:
+            return
+        shared = self._shared
+        if shared is not None and shared.counts:
+            if not await shared.count():
+                raise self._reached(name)
+            return
         self.check(name)
         self._count += 1
+
+    def _reached(self, name: str) -> RequestLimitReached:
+        return RequestLimitReached(f"max_requests={self.limits.max_requests} of {name} is reached")
+
+    @property
+    def _shared(self) -> SharedLimit | None:
+        return None if (limits := _sharing.get()) is None else limits.of(self)
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that wait for a slot."""
+        return sum(not turn.done() for turn in self._waiting)
 
     async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:
         """Wait until a call with this many tokens may start. Returns its start time. Call `release` when it ends.
@@ -282,36 +369,65 @@ class Limiter:
             TimeoutError: The provider's Retry-After is later than `until`, on the monotonic clock.
             RunStopped: A stop was requested.
         """
-        while self.inflight >= self.concurrency:
+        shared = self._shared
+        while self.inflight >= self.concurrency or self.inflight >= self._slots:
+            if shared is not None and self.inflight >= self._slots:
+                shared.check()
+                shared.wait_for_slot()
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
+                while shared is not None and not turn.done():  # other processes don't know that a stop was requested
+                    await asyncio.wait((turn,), timeout=WATCH)
+                    await pause(0)
                 await turn
                 await pause(0)
             except BaseException:
+                turn.cancel()
                 self._wake()
                 raise
         self.inflight += 1
         try:
-            while True:
-                wait = self._open_at - time.monotonic()
-                if self._requests is not None:
-                    wait = max(wait, self._requests.wait(1))
-                if self._tokens is not None:
-                    wait = max(wait, self._tokens.wait(tokens))
-                if wait <= 0:
-                    break
-                if self._open_at > until:
-                    raise TimeoutError
-                await pause(wait, f"a request had to wait for {wait:.0f} s")
-            if self._requests is not None:
-                self._requests.take(1)
-            if self._tokens is not None:
-                self._tokens.take(tokens)
+            if shared is not None:
+                await self._turn(shared, tokens, until)
+            else:
+                await self._own_turn(tokens, until)
         except BaseException:
             self.release()
             raise
         return time.monotonic()
+
+    async def _turn(self, shared: SharedLimit, tokens: int, until: float) -> None:
+        while True:
+            shared.check()
+            await self._reopened(until)
+            await shared.turn(tokens)
+            if self._open_at <= time.monotonic():
+                return
+
+    async def _reopened(self, until: float) -> None:
+        """Wait as long as the provider asked for."""
+        while (wait := self._open_at - time.monotonic()) > 0:
+            if self._open_at > until:
+                raise TimeoutError
+            await pause(wait, waited(wait))
+
+    async def _own_turn(self, tokens: int, until: float) -> None:
+        while True:
+            wait = self._open_at - time.monotonic()
+            if self._requests is not None:
+                wait = max(wait, self._requests.wait(1))
+            if self._tokens is not None:
+                wait = max(wait, self._tokens.wait(tokens))
+            if wait <= 0:
+                break
+            if self._open_at > until:
+                raise TimeoutError
+            await pause(wait, waited(wait))
+        if self._requests is not None:
+            self._requests.take(1)
+        if self._tokens is not None:
+            self._tokens.take(tokens)
 
     def release(self) -> None:
         """End an admitted call, and admit the next one."""
@@ -320,7 +436,7 @@ class Limiter:
             self._wake()
 
     def _wake(self) -> None:
-        while self._waiting and self.inflight < self.concurrency:
+        while self._waiting and self.inflight < self.concurrency and self.inflight < self._slots:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
@@ -346,9 +462,36 @@ class Limiter:
         if retry_after is not None:
             self._open_at = max(self._open_at, now + retry_after)
         self._refused_share = self._refused_share * MEMORY + 1 - MEMORY
-        if self._refused_share > TOLERATED and sent_at >= self._cut_at:
-            self._cut_at = now
+        cut = self._refused_share > TOLERATED and self.cut(sent_at)
+        if (retry_after is not None or cut) and (shared := self._shared) is not None:
+            shared.refused(sent_at, retry_after, cut=cut)
+
+    def cut(self, sent_at: float) -> bool:
+        """Cut the concurrency because of a request sent at `sent_at`, unless it was cut since. Returns whether it was
+        cut."""
+        if sent_at < self._cut_at:
+            return False
+        self._cut_at = time.monotonic()
+        if self.inflight:
             self.concurrency = max(1.0, min(self.concurrency, self.inflight) * DECREASE)
+        return True
+
+    def close_until(self, at: float) -> None:
+        """Start no request before this time."""
+        self._open_at = max(self._open_at, at)
+
+    def hold(self, holder: Hashable, slots: int | None) -> None:
+        """Set how many slots of `max_concurrency` this process holds; None if they are no longer shared.
+
+        holder: one that shares the limits. The slots of all of them count.
+        """
+        if slots is None:
+            self._holders.pop(holder, None)
+        else:
+            self._holders[holder] = slots
+        self._slots = sum(self._holders.values()) if self._holders else math.inf
+        for _ in range(len(self._waiting)):
+            self._wake()
 
 
 class TokenBucket:
@@ -392,4 +535,4 @@ def shared(key: Hashable, factory: Callable[[], T]) -> T:
 
 def shared_limiter(key: Hashable, limits: Limits) -> Limiter:
     """The limiter for a key and limits, shared by all callers on the running loop."""
-    return shared((Limiter, key, limits), partial(Limiter, limits))
+    return shared((Limiter, key, limits), partial(Limiter, limits, key))

@@ -243,10 +243,10 @@ class Model(ABC, Generic[P]):
         key = (asyncio.get_running_loop(), id(self))
         return _in_use.get(key) or OpenModel(self, key)
 
-    def count_request(self) -> None:
+    async def count_request(self) -> None:
         """Count an HTTP request that is sent now. Raises RequestLimitReached if `max_requests` is reached."""
         if self.limits.max_requests is not None:
-            self.limiter().count(self.identity)
+            await self.limiter().count(self.identity)
 
     def limiter(self) -> Limiter:
         """The limiter that counts a run's requests for `max_requests`. Models of one endpoint share the others."""

@@ -143,7 +143,7 @@ class PydanticAI(ChatProvider):
         level = _level(form, model, self.capabilities)
         messages = without_system(messages) if SYSTEM in self.capabilities.refused else messages
         try:
-            own.count_request()
+            await own.count_request()
             async with asyncio.timeout(own.timeout):  # some of the library's clients have no timeout
                 parameters = _parameters(form, level)
                 response = await self._request(model, with_form(messages, form, level), settings, parameters)
@@ -236,7 +236,7 @@ class PydanticAI(ChatProvider):
 
     async def probe(self) -> tuple[Usage, float | None]:
         model = self._library_model or _library_model(self.model)
-        self.model.count_request()
+        await self.model.count_request()
         try:
             async with asyncio.timeout(self.model.timeout):
                 response = await self._request(model, [ChatMessage("user", PROBE)], RequestSettings(max_tokens=1))

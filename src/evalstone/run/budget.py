@@ -11,6 +11,7 @@ from evalstone._core.declarations import Rule, check_argument
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
+from evalstone.models.shared_limits import LimitSharing
 from evalstone.questions.base import Question
 from evalstone.results.endings import STOPPED, Ending
 from evalstone.results.summary import TINY
@@ -114,21 +115,55 @@ class Budget:
         them."""
         return self.spent + amount <= self.limit < self.spent + self.reserved + amount
 
+    async def provide(self, amount: float, ended: Callable[[], bool] = lambda: False) -> None:
+        """Before an amount in US dollars is reserved: get room for it that other processes have, unless the run has
+        ended."""
+
     def reserve(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
-        if self.spent + self.reserved + amount > self.limit:
-            reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
+        if not self._fits(amount):
             raise BudgetExceeded(
                 f"the next call (about ${amount:.4f}) does not fit into what is left of {self._name} of "
-                f"${self.limit:g} (${self.spent:.4f} spent{reserved})"
+                f"${self.limit:g} ({self._used()})"
             )
         self.reserved += amount
         return amount
+
+    def _fits(self, amount: float) -> bool:
+        return self.spent + self.reserved + amount <= self.limit
+
+    def _used(self) -> str:
+        reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
+        return f"${self.spent:.4f} spent{reserved}"
 
     def settle(self, reserved: float, paid: float | None) -> None:
         """Replace a reservation by the actual cost. If that is unknown, the reservation is kept."""
         self.reserved -= reserved
         self.spent += reserved if paid is None else paid
+
+
+class SharedBudget(Budget):
+    """A budget that several processes share. Arguments and errors are those of `Budget`.
+
+    Each process holds a part of it, which grows before a call that doesn't fit, and from which it gives back what it
+    doesn't use. What a process holds that is gone counts as spent: nobody knows how much of it was.
+    """
+
+    def __init__(self, limit: float, *judges: Judge, limits: LimitSharing) -> None:
+        super().__init__(limit, *judges)
+        self._part = limits.budget(limit, lambda: self.spent, lambda: self.reserved)
+
+    def waits(self, amount: float) -> bool:
+        return False
+
+    async def provide(self, amount: float, ended: Callable[[], bool] = lambda: False) -> None:
+        await self._part.provide(amount, ended)
+
+    def _fits(self, amount: float) -> bool:
+        return self._part.fits(amount)
+
+    def _used(self) -> str:
+        return f"${self._part.total:.4f} spent by all processes, or reserved for their calls"
 
 
 def unpriced(judge: Judge) -> ConfigError:
@@ -165,7 +200,7 @@ class Reservation:
         self._open = True
         self._amount = 0.0 if budget is None else budget.reserve(estimate(budget, None))
 
-    def next_attempt(self, cost: float | None, size: int) -> None:
+    async def next_attempt(self, cost: float | None, size: int) -> None:
         """Replace the reservation by the cost of the attempt, and reserve a correction with messages of this size, in
         bytes. Raises BudgetExceeded if the correction doesn't fit into the budget."""
         self._pay(cost, self._amount)
@@ -174,7 +209,9 @@ class Reservation:
             self._budget.settle(self._amount, cost)
             self._budget.learn(self._key, cost)
             self._amount = 0.0
-            self._amount = self._budget.reserve(self._estimate(self._budget, size))
+            amount = self._estimate(self._budget, size)
+            await self._budget.provide(amount)
+            self._amount = self._budget.reserve(amount)
 
     def settle(self, cost: float | None) -> None:
         """Replace the reservation by the actual cost. cost: of all attempts; if it is None, the reservation is kept."""

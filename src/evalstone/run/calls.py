@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 from evalstone._core import sync
 from evalstone.errors import RunStopped
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
+from evalstone.models.limits import sharing
+from evalstone.models.shared_limits import LimitSharing
 from evalstone.run.budget import Budget, PriceKey, Reservation, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.spending import Spending
@@ -143,10 +145,18 @@ class Calls:
         ledger: Where answers are stored and looked up.
         cache: Whether to use answers in the ledger.
         budget: The budget of the run.
+        limits: The limits that several processes share; None if each has its own.
     """
 
-    def __init__(self, *, ledger: AsyncLedger | None, cache: bool, budget: Budget | None) -> None:
-        self.ledger, self.budget = ledger, budget
+    def __init__(
+        self,
+        *,
+        ledger: AsyncLedger | None,
+        cache: bool,
+        budget: Budget | None,
+        limits: LimitSharing | None = None,
+    ) -> None:
+        self.ledger, self.budget, self.limits = ledger, budget, limits
         self.spending = Spending(budget, ledger)
         self.ended = ""
         """Why no more calls are made."""
@@ -179,7 +189,8 @@ class Calls:
     def make(self, call: Call[T]) -> Coroutine[Any, Any, T]:
         """Make a call. Under a budget, the first of each price runs alone: what a target costs isn't known before, nor
         how many tokens a judge reasons with, and later calls reserve what the first has cost."""
-        return self._made(call) if self.budget is None else self._made_within(self.budget, call)
+        making = self._made(call) if self.budget is None else self._made_within(self.budget, call)
+        return making if self.limits is None else _sharing(self.limits, making)
 
     async def _made_within(self, budget: Budget, call: Call[T]) -> T:
         if not call.is_priced(budget):
@@ -226,10 +237,20 @@ class Calls:
         return outcome
 
     async def _wait_for(self, budget: Budget, call: Call[Any]) -> None:
-        """Wait while a call would fit into the budget if the run's calls in flight cost less than is reserved for them,
-        as most do. Returns early if the run ends."""
+        """Wait while a call would fit into the budget if the calls in flight cost less than is reserved for them, as
+        most do. Returns early if the run ends."""
         amount, stop = call.estimate(budget), call.stop
+
+        def ended() -> bool:
+            return bool(self.ended) or (stop is not None and stop.requested)
+
         while self._reserving and budget.waits(amount):
-            if self.ended or (stop is not None and stop.requested):
+            if ended():
                 return
             await asyncio.sleep(ROOM_INTERVAL)
+        await budget.provide(amount, ended)
+
+
+async def _sharing(limits: LimitSharing, making: Coroutine[Any, Any, T]) -> T:
+    with sharing(limits):
+        return await making

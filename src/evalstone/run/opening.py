@@ -9,8 +9,9 @@ from pathlib import Path
 
 from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger
-from evalstone.run.budget import Budget
+from evalstone.run.budget import Budget, SharedBudget
 from evalstone.run.session import Session
+from evalstone.run.sharing import shared_limits
 
 
 @asynccontextmanager
@@ -22,15 +23,22 @@ async def open_session(
     budget: float | Budget | None = None,
     cache: bool = True,
     keep_reasoning: bool = False,
+    scope: str = "",
 ) -> AsyncGenerator[Session]:
-    """A session with a judge and a ledger, which is closed at the end. others: more judges to keep connected. The other
-    arguments are those of `Session`."""
+    """A session with a judge and a ledger, which is closed at the end.
+
+    others: more judges to keep connected. scope: what the budget and `max_requests` are for, if several processes work
+    on it with a ledger on a server; "" for this session alone. The other arguments are those of `Session`.
+    """
     limit = Budget.of(budget, judge, *others)
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        limits = await stack.enter_async_context(shared_limits(store, scope))
+        if limits is not None and scope and limit is not None:
+            limit = SharedBudget(limit.limit, limits=limits)
         for each in (judge, *others):
             await stack.enter_async_context(each.opened())
-        session = Session(judge, ledger=store, concurrency=concurrency, cache=cache, budget=limit)
+        session = Session(judge, ledger=store, concurrency=concurrency, cache=cache, budget=limit, limits=limits)
         session.keep_reasoning = keep_reasoning
         stack.push_async_callback(session.close)
         yield session

@@ -50,6 +50,7 @@ from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
+from evalstone.run.sharing import shared_limits
 from evalstone.run.told import named_judges, problems
 from evalstone.scorers import Scorer
 from evalstone.types import Drawn, Failed, Note, Record, Sample, total_cost
@@ -108,6 +109,7 @@ async def execute(
         stop = stop or StopSignal()
         stack.enter_context(stopping(lambda: stop.requested))
         store = await stack.enter_async_context(AsyncLedger(ledger)) if ledger is not None else None
+        limits = await stack.enter_async_context(shared_limits(store))
         for judge in (*plan.judges, *(() if plan.user is None else plan.user.judges)):
             await stack.enter_async_context(judge.opened())
         limit = Budget.of(budget, *plan.priced_judges)
@@ -116,7 +118,7 @@ async def execute(
             session: Session = batches.session
         else:
             options: dict[str, Any] = {"concurrency": concurrency, "cache": cache, "budget": limit}
-            session = Session(plan.judge, ledger=store, stop=stop, **options)
+            session = Session(plan.judge, ledger=store, stop=stop, limits=limits, **options)
         session.keep_reasoning = plan.keep_reasoning
         stack.push_async_callback(session.close)
         runner = _Runner(plan, session, store, stop, cache=cache)

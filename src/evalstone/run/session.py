@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import CoroutineType
@@ -29,7 +29,8 @@ from evalstone.errors import (
 )
 from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets, require_answer
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
-from evalstone.models.limits import paying
+from evalstone.models.limits import paying, sharing
+from evalstone.models.shared_limits import LimitSharing
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call, reused
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits, narrowest
@@ -66,6 +67,7 @@ class Session:
         budget: The budget of the run.
         stop: Once requested, no more calls are made. Ignored without a ledger or `cache`, because the answers so
             far would be lost for the next run.
+        limits: The limits that several processes share; None if each has its own.
     """
 
     remembered: float = REMEMBERED
@@ -82,11 +84,12 @@ class Session:
         cache: bool = True,
         budget: Budget | None = None,
         stop: StopSignal | None = None,
+        limits: LimitSharing | None = None,
     ) -> None:
         self.judge = judge
         self.stop = stop if cache else None
         self.identity = judge.identity
-        self.calls = Calls(ledger=ledger, cache=cache, budget=budget)
+        self.calls = Calls(ledger=ledger, cache=cache, budget=budget, limits=limits)
         self.slots = asyncio.Semaphore(concurrency)
         self.beginnings = Beginnings()
         self._identities: dict[int, tuple[Judge, str]] = {}
@@ -231,7 +234,9 @@ class Session:
         """The answer of a composite judge. Its members are asked in this session."""
         call.sent = True
         scope, repeat = AskScope(self), call.key.repeat_index
-        with observer().judge_call(judge, call.question, repeat) as observed:
+        limits = self.calls.limits
+        within = nullcontext() if limits is None else sharing(limits)
+        with within, observer().judge_call(judge, call.question, repeat) as observed:
             try:
                 answer = await judge.combine(call.question, MemberCalls(scope.ask, repeat))
                 require_answer(judge, call.question, answer)

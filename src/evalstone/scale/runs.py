@@ -268,7 +268,7 @@ def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
 
 def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Callable[[Block], int]:
     """What scores blocks in one process. Its session stays open as long as the process."""
-    opened = OpenScoring(scoring)
+    opened = OpenScoring(scoring, plan.fingerprint)
     return lambda block: score_block(folder, plan, block, opened)
 
 
@@ -332,7 +332,7 @@ def run_shard(
     plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=shards)
     own = shard_of(plan.blocks, number, shards)
     missing = {block.number for block in missing_blocks(folder, plan)}
-    opened, scored = OpenScoring(scoring), 0
+    opened, scored = OpenScoring(scoring, plan.fingerprint), 0
     samples = sum(block.samples for block in own if block.number in missing)
     try:
         with phase(f"scoring shard {number} of {shards}", "sample", samples) as scoring_phase:

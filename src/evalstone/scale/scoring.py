@@ -97,12 +97,13 @@ class Scored:
 class OpenScoring:
     """A process's access to judges and ledger, for as many blocks as it scores.
 
-    Its session, with calls in flight, limits and recent answers, lives on the event loop of `sync`.
+    Its session, with calls in flight, limits and recent answers, lives on the event loop of `sync`. scope: what its
+    budget and `max_requests` are for, as for `open_session`.
     """
 
-    def __init__(self, scoring: Scoring) -> None:
+    def __init__(self, scoring: Scoring, scope: str = "") -> None:
         self.plan = scoring.plan()
-        self._scoring = scoring
+        self._scoring, self._scope = scoring, scope
         self._stack = contextlib.AsyncExitStack()
         self._session: Session | None = None
 
@@ -132,6 +133,7 @@ class OpenScoring:
                     budget=Budget.of(scoring.budget, *plan.priced_judges) if may_ask else None,
                     cache=scoring.cache,
                     keep_reasoning=plan.keep_reasoning,
+                    scope=self._scope,
                 )
             )
         return self._session

@@ -63,7 +63,7 @@ def score_shard(
         map: Sample field to column name.
         keep_reasoning: Whether reasoning in front of an output is scored as a part of it.
         cache: Whether to reuse answers from the ledger.
-        budget: Maximum cost of this process in US dollars.
+        budget: Maximum cost in US dollars: of all shards with a ledger, of this process without one.
         keep: How much is kept of each record: `all`; `evidence`, which leaves out the judge calls; or `scores`, which
             also leaves out evidence and the reasons of scores.
 
