@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from evalstone import DataError, Record, Run, compare, gate, read_run, write_run
@@ -22,6 +20,9 @@ from evalstone.results.summary import JudgeStats, summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
 from tests.results.test_record_tables import SCORERS, record
 from tests.runs import Given, Harm, run_of
+
+pa: Any = pytest.importorskip("pyarrow")
+pq: Any = pytest.importorskip("pyarrow.parquet")
 
 MANY = [f"{number % 7 / 7}" if number % 11 else ("skip", "fail")[number % 2] for number in range(60)]
 
