@@ -97,7 +97,7 @@ def written(folder: Path, samples: int, keep: Keep, seed: int) -> int:
             if table is not None:
                 file = Location(str(folder / kind / block_name("bench", number)))
                 file.write(lambda to, table=table, kind=kind: write_table(table, to, kind))
-    summary = {
+    summary: dict[str, Any] = {
         "format": "run/1",
         "id": f"bench-{seed}",
         "kind": "evaluation",
