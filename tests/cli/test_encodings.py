@@ -26,6 +26,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "scorers": ("scorers", 0, ""),
     "scorers NAME": ("scorers faithfulness", 0, ""),
     "judges": ("judges", 0, ""),
+    "merge": ("merge m", 0, ""),
     "report": ("report a", 0, ""),
     "report --csv": ("report a --csv -", 0, ""),
     "compare": ("compare a b", 0, ""),
@@ -62,6 +63,7 @@ def folder(tmp_path: Path, evalstone: Evalstone) -> Path:
         data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         evalstone("run", data.name, "-s", "contains", "-s", "faithfulness", "--out", name)
     (tmp_path / "data.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    evalstone("run", "data.jsonl", "-s", "contains", "--out", "m", "--shard", "1/1")
     return tmp_path
 
 

@@ -28,6 +28,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.live import coverage
 from evalstone.live import drift as live_drift
 from evalstone.results.several_runs import Experiment
+from evalstone.scale import merge, score_shard
 from evalstone.types import scorer_name
 from evalstone.types.metadata import StoredCell
 from tests.cli.conftest import Evalstone
@@ -55,6 +56,7 @@ CALLS = {
     "dry run of an audit": "audit labeled.jsonl --draw 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
     "demo": "demo --out demo --ledger new.db",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
+    "merge": "merge m",
     "report": "report a --slice-by kind",
     "compare": "compare a b --slice-by kind",
     "drift": "drift a a2",
@@ -115,6 +117,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "labeled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labeled))
     (folder / "e.toml").write_text(f'scorers = ["{CONTAINS}"]\n[experiment]\ndata = ["outputs.jsonl", "more.jsonl"]\n')
     (folder / "more.jsonl").write_text(json.dumps({"id": "q", "output": "Oslo"}) + "\n")
+    score_shard(folder / "outputs.jsonl", CONTAINS, 1, 1, out=folder / "m")
     run = es.evaluate(outputs, [CONTAINS], ledger=folder / "l.db", name="base")
     signature = run.scorers[0].signature
     rows = [
@@ -187,6 +190,7 @@ def with_slices(run: es.Run, field: str) -> dict[str, Any]:
 
 
 PYTHON: dict[str, Callable[[Path], Any]] = {
+    "merge": lambda at: merge(at / "m").to_dict(),
     "report": lambda at: with_slices(es.read_run(at / "a"), "kind"),
     "compare": lambda at: dataclasses.replace(
         es.compare(es.read_run(at / "a"), es.read_run(at / "b"), slice_by="kind"), names={"A": "a", "B": "b"}

@@ -24,7 +24,7 @@ def ledger(tmp_path: Path) -> Path:
 def test_info_tells_what_is_kept(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("ledger", "info", "--ledger", "l.db")
     assert done.returncode == 0, done.stderr
-    for told in ("l.db · version 4", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
+    for told in ("l.db · version 5", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
         assert told in done.stdout
 
 

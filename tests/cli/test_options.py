@@ -76,7 +76,7 @@ def test_every_parameter_of_a_command_is_an_option_of_it() -> None:
 
 def test_a_setting_of_a_run_is_a_key_unless_it_is_only_for_the_command_line() -> None:
     assert {one.name for one in declared(RunConfig)} - set(keys()) == {
-        "base_url", "dry_run", "as_json", "quiet", "verbose", "otel",
+        "base_url", "dry_run", "as_json", "quiet", "verbose", "otel", "shard",
     }  # fmt: skip
     assert set(keys()) - {one.name for one in declared(RunConfig)} == {"experiment"}
 

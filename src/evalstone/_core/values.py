@@ -33,6 +33,11 @@ class NamesArguments(type):
 
     if not TYPE_CHECKING:  # a type checker reads the parameters of `__init__`
 
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=[*signature.parameters.values()][1:])
+
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             try:
                 return super().__call__(*args, **kwargs)
