@@ -117,6 +117,7 @@ async def aevaluate(
     check_argument("progress", progress, bool | None)
     check_argument("stop", stop, StopSignal | None)
     check_argument("tags", tags, Annotated[Any, _TAGS])
+    labels = (tags,) if isinstance(tags, str) else tuple(tags)
     if progress is None:  # a terminal or a notebook
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     with contextlib.ExitStack() as stack:
@@ -145,7 +146,7 @@ async def aevaluate(
                     budget=budget,
                     keep=keep,
                     name=name,
-                    tags=(tags,) if isinstance(tags, str) else tuple(tags),
+                    tags=labels,
                 )
             )
         plan = plan_for(
@@ -177,7 +178,7 @@ async def aevaluate(
             on_sample=on_sample,
             progress=bar,
             name=name,
-            tags=(tags,) if isinstance(tags, str) else tuple(tags),
+            tags=labels,
         )
 
 

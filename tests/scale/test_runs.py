@@ -217,7 +217,9 @@ def test_batches_are_scored_like_a_run(tmp_path: Path) -> None:
     score = pickle.loads(pickle.dumps(ScoreBatches(scorers=["exact_match", "rouge_l"])))
     records = [row for start in (0, 25, 50) for row in score(table.slice(start, 25)).to_pylist()]
     run = evaluate(
-        [Sample(id=s.id, output=s.output, reference=s.reference) for s in samples], ["exact_match", "rouge_l"]
+        [Sample(id=s.id, output=s.output, reference=s.reference) for s in samples],
+        ["exact_match", "rouge_l"],
+        ledger=None,
     )
     assert [(row["sample_id"], row["scorer"], row["value"]) for row in records] == [
         (record.sample_id, record.scorer, record.value) for record in run.records

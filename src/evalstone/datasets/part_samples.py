@@ -66,9 +66,13 @@ class Block:
 
     def check_source(self) -> None:
         """Raise ConfigError if the file isn't what it was when the block was made."""
-        location = self.part.file.location
-        if (found := location.found()) is None or (found.size, found.changed) != (location.size, location.changed):
-            raise changed_since(location)
+        check_unchanged(self.part.file.location)
+
+
+def check_unchanged(location: Location) -> None:
+    """Raise ConfigError if a file isn't what it was when it was listed."""
+    if (found := location.found()) is None or (found.size, found.changed) != (location.size, location.changed):
+        raise changed_since(location)
 
 
 def changed_since(location: Location) -> ConfigError:

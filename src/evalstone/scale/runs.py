@@ -15,7 +15,7 @@ from evalstone._core.phases import phase
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
 from evalstone.datasets.files import file_name, find_all
-from evalstone.datasets.part_samples import Block, BlockSamples, changed_since
+from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import ConfigError
@@ -81,9 +81,7 @@ def planned(
             found.add(part, surveyed)
     found.finish()
     for file in files:
-        now = file.location.found()
-        if now is None or (now.size, now.changed) != (file.location.size, file.location.changed):
-            raise changed_since(file.location)
+        check_unchanged(file.location)
     made = _plan_of(found, plan, file_name(files, source), keep)
     if before is not None and before.fingerprint != made.fingerprint:
         raise ConfigError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evalstone._core import sync
 from evalstone._core.garbage import rare_collections
@@ -86,7 +86,6 @@ class Scored:
 
     records: list[Record]
     """In the order of the samples, and of the scorers for each."""
-    seconds: float
     warnings: Mapping[str, int]
     reasoned: int
     """The number of outputs that begin with reasoning."""
@@ -139,13 +138,13 @@ class OpenScoring:
         return self._session
 
     async def _scored(self, samples: Sequence[Sample]) -> Scored:
-        session, began = await self._opened(), time.perf_counter()
+        session = await self._opened()
         scorers, plan = self.plan.scorers, self.plan
         records: list[Record | None] = [None] * (len(samples) * len(scorers))
-        cells = iter([(number, sample, scorer) for number, (sample, scorer) in enumerate(_cells(samples, scorers))])
+        cells = enumerate(itertools.product(samples, scorers))
 
         async def work() -> None:
-            for number, sample, scorer in cells:
+            for number, (sample, scorer) in cells:
                 records[number] = record = await score_sample(scorer, sample, session, plan.titles[scorer.signature])
                 session.check(record)
 
@@ -157,7 +156,6 @@ class OpenScoring:
         found = [record for record in records if record is not None]
         return Scored(
             records=found,
-            seconds=time.perf_counter() - began,
             warnings=dict(warnings),
             reasoned=sum(map(has_reasoning, samples)),
             cautions=tuple(self._cautions(samples, found)),
@@ -169,10 +167,6 @@ class OpenScoring:
             if judge.identity in asked and type(judge).cautions is not Judge.cautions:
                 scored = samples if self.plan.keep_reasoning else map(answered, samples)
                 yield from ((judge.identity, note) for note in judge.cautions(scored))
-
-
-def _cells(samples: Iterable[Sample], scorers: Sequence[Any]) -> Iterator[tuple[Sample, Any]]:
-    return ((sample, scorer) for sample in samples for scorer in scorers)
 
 
 async def _all(workers: Sequence[asyncio.Task[None]], session: Session) -> None:
