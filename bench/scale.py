@@ -24,7 +24,8 @@ from typing import Any
 
 from evalstone import Record
 from evalstone._core.storage import Location
-from evalstone.results.record_blocks import BLOCKS, CALLS, block_name, write_table
+from evalstone.results.block_writing import write_table
+from evalstone.results.record_blocks import BLOCKS, CALLS, block_name
 from evalstone.results.record_tables import ABOUT, KEEPS, Keep, record_tables
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import JudgeCall, Score, Skipped, Usage

@@ -13,8 +13,9 @@ import pytest
 from evalstone import DataError, Record, Run, compare, gate, read_run, write_run
 from evalstone._core.storage import Location
 from evalstone.datasets.stored import record_line
-from evalstone.results import record_blocks, summary
-from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name, write_table
+from evalstone.results import block_writing, record_blocks, summary
+from evalstone.results.block_writing import write_table
+from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
 from evalstone.results.summary import JudgeStats, summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
@@ -40,8 +41,8 @@ def entries(run: Run) -> list[Any]:
 def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
     keep: Keep, has: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_blocks, "ROWS_PER_BLOCK", 50)
-    monkeypatch.setitem(record_blocks.ROWS_PER_GROUP, BLOCKS, 16)
+    monkeypatch.setattr(block_writing, "ROWS_PER_BLOCK", 50)
+    monkeypatch.setitem(block_writing.ROWS_PER_GROUP, BLOCKS, 16)
     of_sample = [{"group": f"g{n % 5}" if n % 4 else "", "weight": 1 + n % 3, "kind": "ab"[n % 2]} for n in range(60)]
     run = a_run(metadata=[{name: each[name] for name in (*has, "kind")} for each in of_sample])
     lines = read_run(write_run(run, tmp_path / "lines"))

@@ -24,7 +24,8 @@ from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, record_line, wr
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.block_plan import BlockPlan
-from evalstone.results.record_blocks import BLOCKS, RecordBlocks, remove_blocks, write_blocks
+from evalstone.results.block_writing import remove_blocks, write_blocks
+from evalstone.results.record_blocks import BLOCKS, RecordBlocks
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run, check_runs
 from evalstone.results.spilling import SpillingRecords

@@ -20,9 +20,10 @@ from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import ConfigError
 from evalstone.results.block_plan import BlockPlan
+from evalstone.results.block_writing import write_table
 from evalstone.results.endings import COMPLETE
 from evalstone.results.files import write_summary
-from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name, write_table
+from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.run import Run
 from evalstone.run.plan import Plan, scorer_info
