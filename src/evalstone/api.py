@@ -196,7 +196,7 @@ def _on_engine(
     """The run on an engine. settings: the others of `Scoring`."""
     from evalstone.scale.engines import parse_engine  # noqa: PLC0415 - only for blocks, as the following
     from evalstone.scale.runs import run_on  # noqa: PLC0415
-    from evalstone.scale.scoring import Scoring, shared_ledger  # noqa: PLC0415
+    from evalstone.scale.scoring import Scoring  # noqa: PLC0415
 
     if not isinstance(samples, str | Path):
         kind = type(samples).__name__
@@ -204,7 +204,7 @@ def _on_engine(
     if out is None:
         raise ConfigError(Setting("engine"), " needs a results folder: ", Setting("out", ...))
     check_names(name, tags)
-    scoring = Scoring(ledger=shared_ledger(ledger), **settings)
+    scoring = Scoring(ledger=ledger, **settings)
     return run_on(parse_engine(engine), str(samples), scoring, Location.of(out), keep=keep, name=name, tags=tags)
 
 

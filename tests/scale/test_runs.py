@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,14 @@ import evalstone
 from evalstone import ConfigError, DataError, Failed, ModelJudge, Run, Sample, Score, Scorer, evaluate
 from evalstone._core.guards import is_list, is_object
 from evalstone._core.storage import Location
+from evalstone.datasets.parts import Part
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep
 from evalstone.scale import ScoreBatches, merge, score_shard
-from evalstone.scale.runs import missing_blocks, run_shard
+from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, surveying
 from evalstone.scale.scoring import Scoring
+from evalstone.scale.survey import PartSurvey
+from evalstone.scorers import AnswerCorrectness
 
 pa = pytest.importorskip("pyarrow")
 
@@ -124,18 +129,84 @@ def test_a_finished_block_is_not_scored_again(tmp_path: Path) -> None:
         merge(out)
 
 
-def test_another_run_does_not_enter_the_folder(tmp_path: Path) -> None:
+GPT = ModelJudge("openai/gpt-5.1", api_key="k")
+
+
+@pytest.mark.parametrize(
+    ("scorers", "settings", "message"),
+    [
+        ("rouge_l", {}, "by the scorers exact_match@1, answer_correctness(…)@1, not rouge_l@2"),
+        (
+            SCORERS[1::-1],
+            {},
+            "by the scorers exact_match@1, answer_correctness(…)@1, not answer_correctness(…)@1, exact",
+        ),
+        (["exact_match", AnswerCorrectness(judge=GPT)], {}, "with other prompts, or other judges of its scorers"),
+        (SCORERS[:2], {"judge": GPT}, "with the judge lexical@7, not openai/gpt-5.1"),
+        (SCORERS[:2], {"keep_reasoning": True}, "with keep_reasoning=False"),
+        (SCORERS[:2], {"keep": "scores"}, 'with keep="all", not keep="scores"'),
+    ],
+)
+def test_another_run_does_not_enter_the_folder(
+    tmp_path: Path, scorers: Any, settings: dict[str, Any], message: str
+) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    score_shard(data, SCORERS[:2], 1, 2, out=out)
+    before = (out / "plan.json").read_bytes()
+    data.write_text("{")  # it is refused before the data are read
+    with pytest.raises(ConfigError) as raised:
+        score_shard(data, scorers, 2, 2, out=out, **settings)
+    said = re.sub(r"\([0-9a-f]{8}\)", "(…)", str(raised.value))
+    assert f"out has the blocks of another run: {message}" in said
+    assert said.endswith("; run it as before, name another folder, or remove this one")
+    assert (out / "plan.json").read_bytes() == before
+
+
+def test_other_data_do_not_enter_the_folder(tmp_path: Path) -> None:
     data, out = written(tmp_path), tmp_path / "out"
     score_shard(data, "exact_match", 1, 2, out=out)
-    with pytest.raises(ConfigError, match=r"has the blocks of another run: by the scorers exact_match@1; name another"):
-        score_shard(data, "rouge_l", 2, 2, out=out)
-    with pytest.raises(ConfigError, match="another run: with the judge lexical"):
-        score_shard(data, "exact_match", 2, 2, out=out, judge=ModelJudge("openai/gpt-5.1", api_key="k"))
-    with pytest.raises(ConfigError, match="another run: with other prompts, settings or blocks"):
-        score_shard(data, "exact_match", 2, 3, out=out, map={"reference": "reference"})
+    os.utime(data, (1, 1))  # the same samples
+    score_shard(data, "exact_match", 2, 2, out=out)
     written(tmp_path, 61)
-    with pytest.raises(ConfigError, match=r"another run: of the dataset d\.jsonl, version"):
+    with pytest.raises(
+        ConfigError, match=r"another run: of the dataset d\.jsonl, version [0-9a-f]+, not [0-9a-f]+; run"
+    ):
         score_shard(data, "exact_match", 2, 2, out=out)
+    written(tmp_path)
+    data.write_text(f"{data.read_text()}\n\n")  # the same samples, in other ranges of the file
+    with pytest.raises(ConfigError, match="another run: in other blocks of the same samples; run"):
+        score_shard(data, "exact_match", 2, 2, out=out)
+
+
+def test_another_version_does_not_enter_the_folder(tmp_path: Path) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    score_shard(data, "exact_match", 1, 2, out=out)
+    plan = json.loads((out / "plan.json").read_text())
+    (out / "plan.json").write_text(json.dumps(plan | {"evalstone": "0.0.1"}))
+    with pytest.raises(ConfigError, match=r"another run: by evalstone 0\.0\.1, and this is .*, which may score diff"):
+        score_shard(data, "exact_match", 2, 2, out=out)
+
+
+def test_a_run_that_was_planned_meanwhile_is_kept(tmp_path: Path) -> None:
+    data, out = written(tmp_path), Location.of(tmp_path / "out")
+
+    def surveys(parts: Sequence[Part]) -> Iterator[PartSurvey]:
+        planned(str(data), Scoring(scorers="exact_match"), out, keep="evidence")
+        yield from map(surveying(scoring), parts)
+
+    scoring = Scoring(scorers="exact_match")
+    with pytest.raises(ConfigError, match='another run: with keep="evidence", not keep="all"'):
+        planned(str(data), scoring, out, survey_parts=surveys)
+
+
+@pytest.mark.parametrize("change", [{"scorers": "rouge_l"}, {"judge": GPT}])
+def test_a_worker_with_other_code_scores_nothing(tmp_path: Path, change: dict[str, Any]) -> None:
+    data, out = written(tmp_path), Location.of(tmp_path / "out")
+    plan = planned(str(data), scoring := Scoring(scorers="exact_match"), out)
+    with pytest.raises(
+        ConfigError, match=r"was planned .*: install the same version of evalstone and of your own code"
+    ):
+        scoring_blocks(replace(scoring, **change), out, plan)
 
 
 def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     from evalstone._core.storage import Location
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
-    from evalstone.scale.scoring import Scoring, shared_ledger
+    from evalstone.scale.scoring import Scoring
 
     setting = "engine" if config.shard is None else "shard"
     if config.shard is not None and config.engine is not None:
@@ -51,7 +51,7 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     scoring = Scoring(
         scorers=config.scorers,
         judge=judge,
-        ledger=shared_ledger(config.ledger),
+        ledger=config.ledger,
         concurrency=config.concurrency,
         map=config.map or None,
         keep_reasoning=config.keep_reasoning,

@@ -29,6 +29,8 @@ class BlockPlan:
 
     fingerprint: str
     """The identity of the plan, as `Plan.fingerprint` has it, and of the borders of its blocks."""
+    evalstone: str = field(default_factory=installed_version)
+    """The version of evalstone that made the plan."""
     dataset_name: str
     dataset_version: str
     n_samples: int
@@ -54,7 +56,7 @@ class BlockPlan:
         numbers = {file.location: number for number, file in enumerate(self.files)}
         return {
             "format": PLAN_FORMAT,
-            "evalstone": installed_version(),
+            "evalstone": self.evalstone,
             "fingerprint": self.fingerprint,
             "dataset": {"name": self.dataset_name, "version": self.dataset_version, "samples": self.n_samples},
             "scorers": [info.to_stored() for info in self.scorers],
@@ -92,6 +94,7 @@ class BlockPlan:
             files = tuple(_file_of(each) for each in stored.files)
             return cls(
                 fingerprint=stored.fingerprint,
+                evalstone=stored.evalstone,
                 dataset_name=stored.dataset.name,
                 dataset_version=stored.dataset.version,
                 n_samples=stored.dataset.samples,
@@ -159,6 +162,7 @@ class _StoredBlock:
 @dataclass(frozen=True)
 class _StoredPlan:
     fingerprint: str
+    evalstone: str
     dataset: _StoredDataset
     scorers: tuple[StoredScorer, ...]
     judge: str

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from evalstone._core.declarations import check_settings
 from evalstone.datasets import load
 from evalstone.results.record_tables import record_tables
 from evalstone.run.plan import scorer_info
-from evalstone.scale.scoring import OpenScoring, Scoring, shared_ledger
+from evalstone.scale.scoring import OpenScoring, Scoring
 
 ArrowTable: TypeAlias = Any
 """A pyarrow Table or RecordBatch."""
@@ -36,10 +34,6 @@ class ScoreBatches(Scoring):
     keep: Literal["evidence", "scores"] = "scores"
     """Whether records have evidence and reasons of scores, too. Judge calls aren't kept."""
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-        object.__setattr__(self, "ledger", shared_ledger(self.ledger))
-
     def __call__(self, batch: ArrowTable) -> ArrowTable:
         opened = self._opened()
         samples = load(batch, map=self.map).samples if batch.num_rows else ()
@@ -57,11 +51,4 @@ class ScoreBatches(Scoring):
     def _opened(self) -> OpenScoring:
         if (known := self.__dict__.get("_open")) is None:
             known = self.__dict__["_open"] = OpenScoring(self)
-            known.plan.check_scorers()
         return known
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_open"}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.file_format import installed_version
+from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.storage import Location
@@ -29,7 +31,7 @@ from evalstone.results.run import Run
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.told import named_judges, problems
 from evalstone.scale.engines import Engine
-from evalstone.scale.scoring import OpenScoring, Scoring, check_identity
+from evalstone.scale.scoring import OpenScoring, Scoring
 from evalstone.scale.survey import PartSurvey, Survey, blocks_of, survey
 from evalstone.types import Note, Paid, note, total_cost
 
@@ -66,14 +68,10 @@ def planned(
         DataError: A row is invalid, or an ID is repeated; the message has file and line.
         ConfigError: Nothing can be scored, a judge has no key, or the folder has the blocks of another plan.
     """
-    files = find_all(source)
-    plan = scoring.plan()
-    plan.check_scorers()
-    before = BlockPlan.read(folder)
-    if before is not None and before.is_of(files, scoring.map):
-        made = before.fingerprint == _fingerprint(plan, before.dataset_version, before.blocks)
-        if made and before.keep == keep:
-            return before
+    files, plan = find_all(source), scoring.plan
+    scoring.check()
+    if (before := _plan_in(folder, plan, keep)) is not None and before.is_of(files, scoring.map):
+        return before
     found = Survey(scoring.map)
     parts = parts_of(files, block_rows, at_least=at_least)
     surveys = map(surveying(scoring), parts) if survey_parts is None else survey_parts(parts)
@@ -84,17 +82,50 @@ def planned(
     for file in files:
         check_unchanged(file.location)
     made = _plan_of(found, plan, file_name(files, source), keep)
-    if before is not None and before.fingerprint != made.fingerprint:
-        raise ConfigError(
-            f"{folder} has the blocks of another run: {_differs(before, made)}; name another folder, or remove this one"
-        )
+    # Another process may have planned meanwhile.
+    if (before := _plan_in(folder, plan, keep)) is not None and before.fingerprint != made.fingerprint:
+        theirs, ours = before.dataset_version, made.dataset_version
+        data = f"of the dataset {before.dataset_name}, version {theirs}, not {ours}"
+        raise _of_another_run(folder, data if theirs != ours else "in other blocks of the same samples")
     made.write(folder)
     return made
 
 
+def _plan_in(folder: Location, plan: Plan, keep: Keep) -> BlockPlan | None:
+    """The plan in a folder; None if there is none. Raises ConfigError if this run would score its blocks otherwise."""
+    before = BlockPlan.read(folder)
+    if before is not None and (other := _difference(before, plan, keep)):
+        raise _of_another_run(folder, *other)
+    return before
+
+
+def _of_another_run(folder: Location, *how: WordingPart) -> ConfigError:
+    return ConfigError(
+        f"{folder} has the blocks of another run: ", *how, "; run it as before, name another folder, or remove this one"
+    )
+
+
+def _difference(before: BlockPlan, plan: Plan, keep: Keep) -> tuple[WordingPart, ...]:
+    """How a plan in blocks differs from what this process would do with its blocks; empty for not at all."""
+    if before.evalstone != (here := installed_version()):
+        return (f"by evalstone {before.evalstone}, and this is {here}, which may score differently",)
+    theirs, ours = ([each.signature for each in scorers] for scorers in (before.scorers, plan.scorers))
+    if theirs != ours:
+        return (f"by the scorers {', '.join(theirs)}, not {', '.join(ours)}",)
+    if before.judge != plan.judge.identity:
+        return (f"with the judge {before.judge}, not {plan.judge.identity}",)
+    if before.keep_reasoning != plan.keep_reasoning:
+        return "with ", Setting("keep_reasoning", before.keep_reasoning)
+    if before.keep != keep:
+        return "with ", Setting("keep", before.keep), ", not ", Setting("keep", keep)
+    if before.fingerprint != _fingerprint(plan, before.dataset_version, before.blocks):
+        return ("with other prompts, or other judges of its scorers",)
+    return ()
+
+
 def surveying(scoring: Scoring) -> Callable[[Part], PartSurvey]:
     """What surveys parts in one process."""
-    scorers = scoring.plan().scorers
+    scorers = scoring.plan.scorers
     return lambda part: survey(part, scorers, scoring.map)
 
 
@@ -131,18 +162,6 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
     )
 
 
-def _differs(before: BlockPlan, now: BlockPlan) -> str:
-    """What differs between two plans."""
-    if before.dataset_version != now.dataset_version:
-        return f"of the dataset {before.dataset_name}, version {before.dataset_version}, not {now.dataset_version}"
-    theirs, ours = ({info.signature for info in plan.scorers} for plan in (before, now))
-    if theirs != ours:
-        return f"by the scorers {', '.join(sorted(theirs))}"
-    if before.judge != now.judge:
-        return f"with the judge {before.judge}"
-    return "with other prompts, settings or blocks"
-
-
 def block_files(folder: Location, plan: BlockPlan, block: Block) -> tuple[Location, Location]:
     """The files of a block: its records and its judge calls."""
     name = block_name(plan.fingerprint, block.number)
@@ -159,10 +178,9 @@ def score_block(folder: Location, plan: BlockPlan, block: Block, opened: OpenSco
     """Score a block, write its files, and return the number of its samples.
 
     Raises:
-        ConfigError: Its file has changed, or this process would score it with something else than the plan says.
+        ConfigError: Its file has changed.
         RunAborted: The judge is gone, or refuses the key.
     """
-    check_identity(opened.plan, [info.signature for info in plan.scorers], plan.judge)
     samples = list(block.read(plan.map))
     began = datetime.now(UTC)
     scored = opened.score(samples)
@@ -267,8 +285,19 @@ def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
 
 def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Callable[[Block], int]:
     """What scores blocks in one process. Its session stays open as long as the process."""
-    opened = OpenScoring(scoring, plan.fingerprint)
+    opened = _opened(scoring, plan)
     return lambda block: score_block(folder, plan, block, opened)
+
+
+def _opened(scoring: Scoring, plan: BlockPlan) -> OpenScoring:
+    """This process's access to judges and ledger. Raises ConfigError if it would score otherwise than the plan says."""
+    if other := _difference(plan, scoring.plan, plan.keep):
+        raise ConfigError(
+            "the run was planned ",
+            *other,
+            ": install the same version of evalstone and of your own code on all machines",
+        )
+    return OpenScoring(scoring, plan.fingerprint)
 
 
 def run_on(
@@ -331,7 +360,7 @@ def run_shard(
     plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=shards)
     own = shard_of(plan.blocks, number, shards)
     missing = {block.number for block in missing_blocks(folder, plan)}
-    opened, scored = OpenScoring(scoring, plan.fingerprint), 0
+    opened, scored = _opened(scoring, plan), 0
     samples = sum(block.samples for block in own if block.number in missing)
     try:
         with phase(f"scoring shard {number} of {shards}", "sample", samples) as scoring_phase:

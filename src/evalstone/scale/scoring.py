@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
+from evalstone._core.declarations import check_settings
 from evalstone._core.garbage import rare_collections
+from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
@@ -42,29 +45,46 @@ class Scoring:
     judge: JudgeSpec | None = "lexical"
     ledger: str | Path | None = None
     """A ledger on PostgreSQL, which all processes share; None for none."""
-    concurrency: int = 32
+    concurrency: Concurrency = 32
     map: ColumnMapping | None = None
     keep_reasoning: bool = False
     cache: bool = True
     budget: float | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        object.__setattr__(self, "ledger", shared_ledger(self.ledger))
 
     @property
     def listed(self) -> tuple[ScorerSpec, ...]:
         """The scorers, one by one."""
         return specs_of(self.scorers)
 
+    @functools.cached_property
     def plan(self) -> Plan:
-        """The plan, without samples. Raises ConfigError as `evaluate` does."""
+        """The plan, without samples. It is made once in each process. Raises ConfigError as `evaluate` does."""
         return plan_for(_NOTHING, self.scorers, judge=self.judge, keep_reasoning=self.keep_reasoning)
+
+    def check(self) -> None:
+        """Raise ConfigError if a judge has no key in this process, no known price under a budget, or the scorers can't
+        be used."""
+        self.plan.check_scorers()
+        Budget.of(self.budget, *self.plan.priced_judges)
 
     def at_risk(self) -> str:
         """What a process that is lost costs, as a sentence; "" for nothing that was paid."""
-        if self.ledger is not None or not any(judge.cacheable for judge in leaves(*self.plan().asked_judges)):
+        if self.ledger is not None or not any(judge.cacheable for judge in leaves(*self.plan.asked_judges)):
             return ""
         return (
             "No ledger on PostgreSQL is named, so processes don't share answers, and those for a block that isn't "
             "finished are lost with its process."
         )
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
 
 
 def shared_ledger(ledger: str | Path | None) -> str | None:
@@ -97,11 +117,12 @@ class OpenScoring:
     """A process's access to judges and ledger, for as many blocks as it scores.
 
     Its session, with calls in flight, limits and recent answers, lives on the event loop of `sync`. scope: what its
-    budget and `max_requests` are for, as for `open_session`.
+    budget and `max_requests` are for, as for `open_session`. Raises ConfigError as `Scoring.check` does.
     """
 
     def __init__(self, scoring: Scoring, scope: str = "") -> None:
-        self.plan = scoring.plan()
+        scoring.check()
+        self.plan = scoring.plan
         self._scoring, self._scope = scoring, scope
         self._stack = contextlib.AsyncExitStack()
         self._session: Session | None = None
@@ -181,13 +202,3 @@ async def _all(workers: Sequence[asyncio.Task[None]], session: Session) -> None:
         session.end(str(error))
         await asyncio.gather(*workers, return_exceptions=True)
         raise
-
-
-def check_identity(plan: Plan, signatures: Sequence[str], judge: str) -> None:
-    """Raise ConfigError if a process would score with other scorers, or another judge, than the plan was made with."""
-    here = tuple(scorer.signature for scorer in plan.scorers)
-    if here != tuple(signatures):
-        other = next((pair for pair in zip(signatures, here, strict=False) if pair[0] != pair[1]), (signatures, here))
-        raise ConfigError(f"the scorers aren't those of the plan: {other[1]} here, {other[0]} in the plan")
-    if plan.judge.identity != judge:
-        raise ConfigError(f"the judge isn't that of the plan: {plan.judge.identity} here, {judge} in the plan")

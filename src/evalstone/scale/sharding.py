@@ -15,7 +15,7 @@ from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
 from evalstone.run.runner import check_names
 from evalstone.scale.runs import merged, run_shard
-from evalstone.scale.scoring import Scoring, shared_ledger
+from evalstone.scale.scoring import Scoring
 from evalstone.scorers.base import ScorerSpec
 from evalstone.scorers.registry import specs_of
 
@@ -78,7 +78,7 @@ def score_shard(
     scoring = Scoring(
         scorers=specs_of(scorers),
         judge=judge,
-        ledger=shared_ledger(ledger),
+        ledger=ledger,
         concurrency=concurrency,
         map=map,
         keep_reasoning=keep_reasoning,
