@@ -26,6 +26,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert file.found() is None
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".a.bin.0123abcd.evalstone.tmp").write_bytes(b"half")
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    (Location.of(tmp_path) / "a.bin").write(b"one")
+    assert [*tmp_path.iterdir()] == [tmp_path / "a.bin"]
+    assert len(synced) == 1
+
+
 def test_files_are_listed_by_name_without_those_being_written(tmp_path: Path) -> None:
     for name in ("b.x", "a.x", "a[1].x", ".c.x", "d.x.1234.evalstone.tmp", "e.y"):
         (tmp_path / name).write_bytes(b"12")

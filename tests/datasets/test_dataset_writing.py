@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalstone._core import atomic_files
+from evalstone._core.atomic_files import check_writable
 from evalstone._core.literals import written_list
-from evalstone.datasets import json_line, load, write_jsonl, writing
-from evalstone.datasets.writing import check_writable, write_text
+from evalstone.datasets import json_line, load, write_jsonl
+from evalstone.datasets.writing import write_text
 from evalstone.errors import ConfigError, DataError, WriteError
 from evalstone.types import Message, Sample, ToolCall
 
@@ -225,7 +227,7 @@ def test_a_temporary_file_that_another_writer_takes_for_an_abandoned_one_is_made
             Path(file.name).unlink()
         return True
 
-    monkeypatch.setattr(writing, "lock", lock)
+    monkeypatch.setattr(atomic_files, "lock", lock)
     write_text(tmp_path / "d.jsonl", ["whole"])
     assert (tmp_path / "d.jsonl").read_text() == "whole"
     assert len(set(locked)) == 2

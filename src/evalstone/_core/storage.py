@@ -17,13 +17,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, cast
 
-from evalstone._core.files import cannot_write, home_expanded, make_folder, private
+from evalstone._core.atomic_files import TEMPORARY, replacing
+from evalstone._core.files import cannot_write, home_expanded, make_folder
 from evalstone.errors import ConfigError, MissingDependency, StorageError, unknown
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://")
 _PATTERN = re.compile(r"[*?]")
-TEMPORARY = ".evalstone.tmp"
-"""The end of the names of files that are being written."""
 _STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 """Object stores show an object once all of it is there; on other file systems, a file is renamed."""
 _SCHEMES = (*_STORES, "hdfs", "viewfs", "file")
@@ -157,17 +156,12 @@ class Location:
         content: The bytes, or what writes them into a file.
         """
         if (path := self.local) is not None:
-            beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
             try:
                 make_folder(path.parent)
-                try:
-                    with open(beside, "xb", opener=private) as file:
-                        _write(content, file)
-                    beside.replace(path)
-                finally:
-                    beside.unlink(missing_ok=True)
             except OSError as error:
                 raise cannot_write(f"cannot write {self}", error) from None
+            with replacing(path) as file:
+                _write(content, file)
             return
         is_store = self.scheme in _STORES
         target = self.path if is_store else f"{self.path}.{secrets.token_hex(4)}{TEMPORARY}"

@@ -187,7 +187,7 @@ def check_outputs(files: Mapping[str, str | None], inputs: Iterable[object] = ()
         ConfigError: Several formats go to standard output or to the same file, a file can't be written, or it is one
             of the inputs.
     """
-    from evalstone.datasets.writing import check_writable
+    from evalstone._core.atomic_files import check_writable
 
     requested = {name: file for name, file in files.items() if file is not None}
     _to_stdout(requested)

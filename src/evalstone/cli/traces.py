@@ -85,10 +85,10 @@ def traces(
     ] = None,
 ) -> int:
     """List the samples in a file of traces, or create a dataset from them."""
+    from evalstone._core.atomic_files import check_writable
     from evalstone.collect.export import has_traces
     from evalstone.datasets.columns import UNRECOGNIZED
     from evalstone.datasets.stored import write_samples
-    from evalstone.datasets.writing import check_writable
 
     choice = Choice.of(where or [], since, until)
     if out is not None:

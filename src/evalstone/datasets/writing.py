@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
 import re
-import secrets
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
 
-from evalstone._core.files import cannot_write, lock, private
+from evalstone._core.atomic_files import replacing
+from evalstone._core.files import cannot_write
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
@@ -81,69 +77,3 @@ def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -
             text.writelines(parts)
         finally:
             text.detach()
-
-
-@contextmanager
-def replacing(path: str | Path) -> Generator[BinaryIO]:
-    """A temporary file next to `path` that is synced to disk and replaces it if the block succeeds.
-
-    It is accessible to its owner only, or has the mode of the file that it replaces. Temporary files left by killed
-    processes are deleted.
-
-    Raises:
-        ConfigError, WriteError: As for `write_text`.
-    """
-    target = Path(path).resolve()
-    try:
-        with _beside(target) as file:
-            try:
-                with suppress(FileNotFoundError):
-                    Path(file.name).chmod(target.stat().st_mode & 0o777)
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                Path(file.name).replace(target)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(f"cannot write {str(path)!r}", error) from error
-
-
-def check_writable(path: str | Path) -> None:
-    """Check that `write_text` can write a file, before doing the work for it.
-
-    Raises:
-        ConfigError: The folder doesn't exist or isn't writable, or the path is a folder.
-        WriteError: The disk is full.
-    """
-    target = Path(path).resolve()
-    try:
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if target.is_file() or not target.exists():
-            with _beside(target) as file:
-                Path(file.name).unlink()
-    except OSError as error:
-        raise cannot_write(f"cannot write {str(path)!r}", error) from None
-
-
-def _beside(target: Path) -> BinaryIO:
-    """A new temporary file next to a file. It is locked while its writer lives, unlike an abandoned one."""
-    _delete_abandoned(target)
-    while True:
-        path = target.parent / f".{target.name}.{secrets.token_hex(4)}.evalstone.tmp"
-        file = open(path, "xb", opener=private)  # noqa: SIM115 - Path.open has no opener
-        lock(file)
-        if path.exists():  # unless it was deleted as abandoned before it was locked
-            return file
-        file.close()
-
-
-def _delete_abandoned(target: Path) -> None:
-    """Delete the temporary files of writers that were killed."""
-    name = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.evalstone\.tmp")
-    for entry in os.scandir(target.parent):
-        if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-            with suppress(OSError), Path(entry.path).open("r+b") as file:
-                if lock(file, wait=False):
-                    Path(entry.path).unlink()

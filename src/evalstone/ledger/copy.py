@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from evalstone._core.atomic_files import replacing
 from evalstone._core.display import count
 from evalstone._core.file_format import LEDGER_ROW_FORMAT
 from evalstone._core.files import lock
@@ -33,7 +34,7 @@ from evalstone._core.json import storable
 from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_line, sample_of
-from evalstone.datasets.writing import plain_line, replacing
+from evalstone.datasets.writing import plain_line
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid, unknown
 from evalstone.ledger import labels, live, schema
 from evalstone.ledger.base import (

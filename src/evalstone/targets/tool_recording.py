@@ -26,13 +26,14 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, cast
 from uuid import UUID
 
+from evalstone._core.atomic_files import check_writable
 from evalstone._core.display import count, excerpt, safe, shortlist
 from evalstone._core.file_format import TOOL_CALLS_FORMAT
 from evalstone._core.files import cannot_write, lock, private, row_limit, too_long
 from evalstone._core.guards import is_mapping, is_object, is_sequence
 from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
-from evalstone.datasets.writing import check_writable, json_line
+from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.types import default_id_note
 
