@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
-from evalstone._core.declarations import check_settings
+from evalstone._core.declarations import check_argument, check_settings
 from evalstone._core.garbage import rare_collections
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
@@ -45,7 +45,7 @@ class Scoring:
     judge: JudgeSpec | None = "lexical"
     ledger: str | Path | None = None
     """A ledger on PostgreSQL, which all processes share; None for none."""
-    concurrency: Concurrency = 32
+    concurrency: int = 32
     map: ColumnMapping | None = None
     keep_reasoning: bool = False
     cache: bool = True
@@ -53,6 +53,7 @@ class Scoring:
 
     def __post_init__(self) -> None:
         check_settings(self)
+        check_argument("concurrency", self.concurrency, Concurrency)
         object.__setattr__(self, "ledger", shared_ledger(self.ledger))
 
     @property
