@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -10,7 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from evalstone import ConfigError, DataError, Failed, ModelJudge, Run, Sample, S
 from evalstone._core.guards import is_list, is_object
 from evalstone._core.storage import Location
 from evalstone.datasets.parts import Part
+from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep
 from evalstone.scale import ScoreBatches, merge, score_shard
@@ -31,6 +34,7 @@ from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness
 
 pa = pytest.importorskip("pyarrow")
+ROOT = Path(__file__).parents[2]
 
 SCORERS = ("exact_match", "answer_correctness", "context_recall")
 
@@ -192,7 +196,8 @@ def test_a_run_that_was_planned_meanwhile_is_kept(tmp_path: Path) -> None:
 
     def surveys(parts: Sequence[Part]) -> Iterator[PartSurvey]:
         planned(str(data), Scoring(scorers="exact_match"), out, keep="evidence")
-        yield from map(surveying(scoring), parts)
+        with surveying(scoring) as survey_part:
+            yield from map(survey_part, parts)
 
     scoring = Scoring(scorers="exact_match")
     with pytest.raises(ConfigError, match='another run: with keep="evidence", not keep="all"'):
@@ -204,9 +209,9 @@ def test_a_worker_with_other_code_scores_nothing(tmp_path: Path, change: dict[st
     data, out = written(tmp_path), Location.of(tmp_path / "out")
     plan = planned(str(data), scoring := Scoring(scorers="exact_match"), out)
     with pytest.raises(
-        ConfigError, match=r"was planned .*: install the same version of evalstone and of your own code"
+        ConfigError, match=r"was planned .*: install the same evalstone and the same code of your own everywhere"
     ):
-        scoring_blocks(replace(scoring, **change), out, plan)
+        scoring_blocks(replace(scoring, **change), out, plan).__enter__()
 
 
 def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:
@@ -297,3 +302,60 @@ def test_batches_are_scored_like_a_run(tmp_path: Path) -> None:
     ]
     assert score(table.slice(0, 0)).schema == score(table.slice(0, 1)).schema == score.schema
     assert pickle.loads(pickle.dumps(score)) == score
+
+
+class Watched(LexicalJudge):
+    """A judge that notes when it is opened and closed."""
+
+    log: Path
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[object]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.note("opened ")
+        yield self
+        self.note("closed ")
+
+    def note(self, text: str) -> None:
+        with self.log.open("a") as log:
+            log.write(text)
+
+
+BATCH = {"id": ["q1"], "output": ["Paris"], "reference": ["Paris"], "input": ["Which city?"]}
+
+
+def test_what_a_shard_opens_is_closed(tmp_path: Path) -> None:
+    judge = Watched(log=tmp_path / "log")
+    score_shard(written(tmp_path), SCORERS, 1, 1, out=tmp_path / "out", judge=judge)
+    assert judge.log.read_text() == "opened closed "
+
+
+def test_what_batches_open_is_closed_with_their_value_and_opened_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    score = ScoreBatches(scorers="answer_correctness", judge=Watched(log=log))
+    with score:
+        assert score(pa.table(BATCH)).num_rows == score(pa.table(BATCH)).num_rows == 1
+    score.close()
+    assert log.read_text() == "opened closed "
+    score(pa.table(BATCH))
+    del score
+    gc.collect()
+    assert log.read_text() == "opened closed " * 2
+
+
+def test_what_batches_open_is_closed_at_the_end_of_the_process(tmp_path: Path) -> None:
+    code = f"""
+import pyarrow
+from pathlib import Path
+from evalstone.scale import ScoreBatches
+from tests.scale.test_runs import BATCH, Watched
+score = ScoreBatches(scorers="answer_correctness", judge=Watched(log=Path({str(tmp_path / "log")!r})))
+score(pyarrow.table(BATCH))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (tmp_path / "log").read_text() == "opened closed "
+    assert not done.stderr
+
+
+def test_copies_of_batches_have_one_scope() -> None:
+    score = ScoreBatches(scorers="exact_match")
+    assert pickle.loads(pickle.dumps(score)).scope == score.scope != ScoreBatches(scorers="exact_match").scope

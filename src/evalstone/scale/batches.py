@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+import weakref
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from evalstone.datasets import load
@@ -18,12 +20,13 @@ ArrowTable: TypeAlias = Any
 class ScoreBatches(Scoring):
     """Scores batches of samples: a function from a pyarrow Table of samples to one of records, which can be pickled.
 
-    Each process opens its own connections to judges and ledger at its first batch, and keeps them. Columns are read as
-    those of a data file, and records have the columns of docs/results.md. Give samples IDs: equal samples without one
-    are only told apart within their batch.
+    Each process opens its own connections to judges and ledger at its first batch, and keeps them until it calls
+    `close`, leaves the value's `with` block, drops the value, or ends. Columns are read as those of a data file, and
+    records have the columns of docs/results.md. Give samples IDs: equal samples without one are only told apart within
+    their batch.
 
-        score = ScoreBatches(scorers=["exact_match", "rouge_l"])
-        records = score(pyarrow.table({"id": ["q1"], "output": ["Paris"], "reference": ["Paris"]}))
+        with ScoreBatches(scorers=["exact_match", "rouge_l"]) as score:
+            records = score(pyarrow.table({"id": ["q1"], "output": ["Paris"], "reference": ["Paris"]}))
 
     Raises:
         ConfigError: A setting is invalid; when called, a judge has no key, is gone, or refuses it.
@@ -33,6 +36,10 @@ class ScoreBatches(Scoring):
 
     keep: Literal["evidence", "scores"] = "scores"
     """Whether records have evidence and reasons of scores, too. Judge calls aren't kept."""
+    scope: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
+    """What `budget` and a judge's `max_requests` are for, with a ledger on PostgreSQL: together, the processes that
+    have a value with the same scope use no more. By default, these are the copies of one value. Name a job here, so
+    that what it spent counts when it is run again."""
 
     def __call__(self, batch: ArrowTable) -> ArrowTable:
         opened = self._opened()
@@ -50,5 +57,19 @@ class ScoreBatches(Scoring):
 
     def _opened(self) -> OpenScoring:
         if (known := self.__dict__.get("_open")) is None:
-            known = self.__dict__["_open"] = OpenScoring(self)
+            known = self.__dict__["_open"] = OpenScoring(replace(self), f"batches {self.scope}")
+            # A copy was opened, so this doesn't keep the value alive.
+            self.__dict__["_close"] = weakref.finalize(self, known.close)
         return known
+
+    def close(self) -> None:
+        """Close the connections, and give back what isn't used of shared limits and the budget. Another batch opens
+        them again."""
+        self.__dict__.pop("_open", None)
+        self.__dict__.pop("_close", lambda: None)()
+
+    def __enter__(self) -> ScoreBatches:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()

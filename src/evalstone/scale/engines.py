@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeAlias, TypeVar
 
 from evalstone.errors import ConfigError, invalid
 
 T = TypeVar("T")
 R = TypeVar("R")
+OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
+"""Opens what a worker needs: a context with the function that is called with items, one at a time."""
 
 
 class Engine(Protocol):
@@ -26,12 +29,11 @@ class Engine(Protocol):
         """Raise ConfigError for a value that can't be sent to workers. what: its name."""
         ...
 
-    def map(self, open_worker: Callable[[], Callable[[T], R]], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
+    def map(self, open_worker: OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
         """What a worker's function returns for each item.
 
         Args:
-            open_worker: Called once in each worker; what it returns is called with items, one at a time. Both can be
-                pickled.
+            open_worker: Called once in each worker. Its context is left when the worker ends. It can be pickled.
             items: The items.
             ordered: Whether results come in the order of the items; otherwise, as they are ready.
 

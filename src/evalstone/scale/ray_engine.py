@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
 import pickle
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
+from evalstone.scale.engines import OpenWorker
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -78,7 +80,7 @@ class RayEngine:
         except Exception as error:  # noqa: BLE001 - what a value's own code raises
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 
-    def map(self, open_worker: Callable[[], Callable[[T], R]], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
+    def map(self, open_worker: OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
         """As `Engine.map`. A worker that is lost is started again, and its item is begun anew."""
         if not items:
             return
@@ -102,10 +104,17 @@ class RayEngine:
 
 
 class _Worker:
-    """A worker's function, opened once."""
+    """A worker's function, opened once, and closed when Ray deletes it at the end of its actor."""
 
-    def __init__(self, open_worker: Callable[[], Callable[[Any], Any]]) -> None:
-        self._function = open_worker()
+    def __init__(self, open_worker: OpenWorker[Any, Any]) -> None:
+        self._stack = contextlib.ExitStack()
+        try:
+            self._function: Any = self._stack.enter_context(open_worker())
+        except EvalstoneError as error:  # Ray would begin the actor again and again
+            self._function = functools.partial(_refuse, error)
+
+    def __del__(self) -> None:
+        self._stack.close()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -113,6 +122,10 @@ class _Worker:
         except EvalstoneError as error:
             result = error
         return {"result": pickle.dumps(result)}
+
+
+def _refuse(error: EvalstoneError, _: object) -> NoReturn:
+    raise error
 
 
 @contextlib.contextmanager

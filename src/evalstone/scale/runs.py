@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -74,8 +76,11 @@ def planned(
         return before
     found = Survey(scoring.map)
     parts = parts_of(files, block_rows, at_least=at_least)
-    surveys = map(surveying(scoring), parts) if survey_parts is None else survey_parts(parts)
-    with phase(f"reading {file_name(files, source)}", "part", len(parts)) as reading:
+    with (
+        surveying(scoring) as survey_part,
+        phase(f"reading {file_name(files, source)}", "part", len(parts)) as reading,
+    ):
+        surveys = map(survey_part, parts) if survey_parts is None else survey_parts(parts)
         for part, surveyed in zip(parts, reading.count(surveys), strict=True):
             found.add(part, surveyed)
     found.finish()
@@ -123,10 +128,10 @@ def _difference(before: BlockPlan, plan: Plan, keep: Keep) -> tuple[WordingPart,
     return ()
 
 
-def surveying(scoring: Scoring) -> Callable[[Part], PartSurvey]:
+@contextmanager
+def surveying(scoring: Scoring) -> Generator[Callable[[Part], PartSurvey]]:
     """What surveys parts in one process."""
-    scorers = scoring.plan.scorers
-    return lambda part: survey(part, scorers, scoring.map)
+    yield lambda part: survey(part, scoring.plan.scorers, scoring.map)
 
 
 def _fingerprint(plan: Plan, version: str, blocks: Sequence[Block]) -> str:
@@ -283,21 +288,20 @@ def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
     )
 
 
-def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Callable[[Block], int]:
-    """What scores blocks in one process. Its session stays open as long as the process."""
-    opened = _opened(scoring, plan)
-    return lambda block: score_block(folder, plan, block, opened)
+@contextmanager
+def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Generator[Callable[[Block], int]]:
+    """What scores blocks in one process, with one session, which is closed at the end.
 
-
-def _opened(scoring: Scoring, plan: BlockPlan) -> OpenScoring:
-    """This process's access to judges and ledger. Raises ConfigError if it would score otherwise than the plan says."""
+    Raises ConfigError if this process would score otherwise than the plan says, or a judge has no key in it.
+    """
     if other := _difference(plan, scoring.plan, plan.keep):
         raise ConfigError(
             "the run was planned ",
             *other,
-            ": install the same version of evalstone and of your own code on all machines",
+            ": install the same evalstone and the same code of your own everywhere",
         )
-    return OpenScoring(scoring, plan.fingerprint)
+    with contextlib.closing(OpenScoring(scoring, plan.fingerprint)) as opened:
+        yield lambda block: score_block(folder, plan, block, opened)
 
 
 def run_on(
@@ -360,17 +364,16 @@ def run_shard(
     plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=shards)
     own = shard_of(plan.blocks, number, shards)
     missing = {block.number for block in missing_blocks(folder, plan)}
-    opened, scored = _opened(scoring, plan), 0
-    samples = sum(block.samples for block in own if block.number in missing)
-    try:
-        with phase(f"scoring shard {number} of {shards}", "sample", samples) as scoring_phase:
-            for block in own:
-                # Another process may have scored it meanwhile.
-                if block.number in missing and block_files(folder, plan, block)[0].found() is None:
-                    scoring_phase.done += score_block(folder, plan, block, opened)
-                    scored += 1
-    finally:
-        opened.close()
+    samples, scored = sum(block.samples for block in own if block.number in missing), 0
+    with (
+        scoring_blocks(scoring, folder, plan) as score,
+        phase(f"scoring shard {number} of {shards}", "sample", samples) as progress,
+    ):
+        for block in own:
+            # Another process may have scored it meanwhile.
+            if block.number in missing and block_files(folder, plan, block)[0].found() is None:
+                progress.done += score(block)
+                scored += 1
     return scored, len(own)
 
 

@@ -137,7 +137,9 @@ class OpenScoring:
         return sync.run(self._scored(samples))
 
     def close(self) -> None:
-        """Cancel calls in flight, and close the connections."""
+        """Cancel calls in flight, give back what isn't used of shared limits, and close the connections. They are
+        opened again if needed."""
+        self._session = None
         sync.run(self._stack.aclose())
 
     async def _opened(self) -> Session:
