@@ -128,8 +128,9 @@ async def aevaluate(
         if engine is not None:
             others = {"target": target, "user": user, "limit": limit, "stop": stop}
             others |= {"trials": trials > 1, "batch": batch, "on_record": on_record, "on_sample": on_sample}
-            if others_set := [setting for setting, value in others.items() if value]:
-                raise ConfigError(Setting(others_set[0]), " can't be used with ", Setting("engine"))
+            from evalstone.scale.scoring import check_in_blocks  # noqa: PLC0415 - only for blocks
+
+            check_in_blocks((setting for setting, value in others.items() if value), "engine")
             return await sync.call_at_once(
                 functools.partial(
                     _on_engine,

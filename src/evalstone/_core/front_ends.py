@@ -101,6 +101,8 @@ COMMAND_LINE = FrontEnd(
         "dataset": "data",
         "perturbations": "perturbation",
         "scorers": "scorer",
+        "as_json": "json",
+        "tags": "tag",
     },
     style="options",
 )

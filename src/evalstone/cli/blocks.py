@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
@@ -12,38 +13,39 @@ from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
-from evalstone.cli.execution import interruptible
+from evalstone.cli.execution import check_required, interruptible
 from evalstone.cli.options import Outputs, Value, Values, argument, option
-from evalstone.cli.output import console, formats, present, to_stderr
-from evalstone.errors import ConfigError, invalid
+from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
+from evalstone.cli.thresholds import COUNTED, Thresholds, tested
+from evalstone.errors import ConfigError, EvalstoneError, invalid
 from evalstone.results.endings import ExitCode, exit_code
-from evalstone.results.gate_criteria import CRITERIA
 
 if TYPE_CHECKING:
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
+    from evalstone.results.gate_criteria import GateCriteria
     from evalstone.results.record_tables import Keep
     from evalstone.scale.scoring import Scoring
 
 _SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
-_EXCLUDED = ("target", "user", "experiment", "limit", "batch", "sequential", "verbose", "dry_run", "otel", *CRITERIA)
-"""Settings that can't be used with blocks. Thresholds are tested with `evalstone gate`, once all blocks are there."""
 
 
 def run_in_blocks(config: RunConfig, judge: Any) -> int:
     """Run on an engine, or score one shard. judge: the judge, as `values.judge_spec` returns it."""
     from evalstone._core.storage import Location
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.run.plan import scorer_info
+    from evalstone.run.runner import check_names
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
-    from evalstone.scale.scoring import Scoring
+    from evalstone.scale.scoring import Scoring, check_in_blocks
 
     setting = "engine" if config.shard is None else "shard"
     if config.shard is not None and config.engine is not None:
         raise ConfigError(Setting("engine"), " runs all blocks, and ", Setting("shard"), " some; keep one of them")
-    for name in _EXCLUDED:
-        if getattr(config, name, None) not in (None, False, {}, [], (), 1):
-            more = "; test the finished run with evalstone gate" if name in CRITERIA else ""
-            raise ConfigError(Setting(name), " can't be used with ", Setting(setting), more)
+    default = RunConfig(data=config.data)
+    names = (each.name for each in fields(RunConfig) if each.name not in ("file", "in_file"))
+    check_in_blocks((name for name in names if getattr(config, name) != getattr(default, name)), setting)
     if config.out is None:
         raise ConfigError(Setting(setting), " needs a results folder: ", Setting("out", ...))
     if config.data == "-":
@@ -64,10 +66,18 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     with interruptible():
         if config.engine is None:
             return _shard(config, scoring, folder, keep)
+        check_names(config.name, config.tags)
+        check_required(config)
+        infos = [scorer_info(scorer) for scorer in scoring.plan.scorers]
+        criteria = config.criteria(infos)
+        config.largest_changes(infos, criteria)
+        check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.judge))
+        baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
         engine, tags = parse_engine(config.engine), tuple(config.tags)
         run = run_on(engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags)
-    _show(run, config, top=config.top, ledger=config.ledger)
-    return exit_code(run, saved=True)
+    return _shown(
+        run, config, config, criteria, baseline, look=config.look, out=config.out, top=config.top, ledger=config.ledger
+    )
 
 
 def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep) -> int:
@@ -98,6 +108,7 @@ def merge(
     tags: Annotated[Values, option("--tag TAG", "Options", "A tag of the run.")] = None,
     ledger: options.Ledger = None,
     *,
+    thresholds: Thresholds,
     outputs: Outputs,
     top: options.Top = 3,
 ) -> int:
@@ -106,22 +117,45 @@ def merge(
     The folder then has the summary of the run, which all commands read. Merging again changes nothing.
     """
     from evalstone._core.storage import Location
+    from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.run.runner import check_names
     from evalstone.scale.runs import merged
 
     check_names(name or "", tags or ())
+    ledger = DEFAULT_LEDGER if ledger is None else ledger
+    baseline = None if thresholds.baseline is None else evalstone.read_run(thresholds.baseline, ledger=ledger)
     with phase("merging"):
         run = merged(Location.of(folder), name=name or "", tags=tuple(tags or ()))
-    _show(run, outputs, top=top, ledger=ledger)
-    return exit_code(run, saved=True)
+    criteria = thresholds.criteria(run.scorers)
+    return _shown(run, outputs, thresholds, criteria, baseline, look=None, out=folder, top=top, ledger=ledger)
 
 
-def _show(run: evalstone.Run, outputs: Outputs, *, top: int, ledger: str | None) -> None:
-    from evalstone.cli.output import calibrations_of
-    from evalstone.ledger.base import DEFAULT_LEDGER
+def _shown(
+    run: evalstone.Run,
+    outputs: Outputs,
+    thresholds: Thresholds,
+    criteria: GateCriteria,
+    baseline: evalstone.Run | None,
+    *,
+    look: int | None,
+    out: str,
+    top: int,
+    ledger: str,
+) -> int:
+    """Check a merged run, and show it; returns the exit code."""
+    from evalstone.results.views.gate import with_checks
     from evalstone.results.views.run import run_view
 
+    verdict, checks, failure = "pass", None, None
+    try:
+        if criteria.scorers:
+            verdict, checks = tested(run, criteria, thresholds, baseline, look=look, out=out)
+    except EvalstoneError as error:  # the run is shown nevertheless
+        failure = error
     with phase("making the report"):
-        calibrations = calibrations_of(run, DEFAULT_LEDGER if ledger is None else ledger)
-        view = run_view(run, COMMAND_LINE, worst=top, calibrations=calibrations)
-    present(view, formats(view, outputs, run.to_dict(), csv=run.csv_lines))
+        view = run_view(run, COMMAND_LINE, worst=top, calibrations=calibrations_of(run, ledger))
+    whole = view if checks is None else with_checks(view, checks)
+    present(whole, formats(whole, outputs, run.to_dict(), csv=run.csv_lines))
+    if failure is not None:
+        raise failure
+    return exit_code(run, COUNTED[thresholds.inconclusive] if verdict == "inconclusive" else verdict, saved=True)

@@ -230,11 +230,7 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
     if config.batching and not config.cache:
         both = f"{config.named(batch)} and {config.named('cache')}"
         raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
-    for setting, needed in REQUIRED.items():
-        if _is_set(config, setting) and not any(_is_set(config, other) for other in needed):
-            *others, last = (config.named(other, setting) for other in needed)
-            either = f"{', '.join(others)} or {last}" if others else last
-            raise ConfigError(f"{config.named(setting)} requires {either}")
+    check_required(config)
     for other in EXCLUDED_BY_SEQUENTIAL if config.sequential else ():
         if _is_set(config, other):
             both = f"{config.named('sequential')} can't be used with {config.named(other, 'sequential')}"
@@ -249,6 +245,15 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         from evalstone.run.batch.runner import batch_judge
 
         batch_api(batch_judge(plan.judge), config.batch_files)
+
+
+def check_required(config: RunConfig) -> None:
+    """Raise ConfigError for a setting without another one that it requires."""
+    for setting, needed in REQUIRED.items():
+        if _is_set(config, setting) and not any(_is_set(config, other) for other in needed):
+            *others, last = (config.named(other, setting) for other in needed)
+            either = f"{', '.join(others)} or {last}" if others else last
+            raise ConfigError(f"{config.named(setting)} requires {either}")
 
 
 def _is_set(config: RunConfig, setting: str) -> bool:

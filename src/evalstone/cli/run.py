@@ -226,7 +226,7 @@ def _checked(
             return "pass", None, None
         if gate is not None:
             return *watched_gate.decided(gate, result, criteria, config), None
-        return *thresholds.tested(result, criteria, config, baseline), None
+        return *thresholds.tested(result, criteria, config, baseline, look=config.look, out=config.out), None
     except evalstone.EvalstoneError as error:
         return "fail", None, error
 

@@ -134,9 +134,19 @@ def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalst
 
 
 def tested(
-    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None
+    result: evalstone.Run,
+    criteria: GateCriteria,
+    thresholds: Thresholds,
+    baseline: evalstone.Run | None,
+    *,
+    look: int | None,
+    out: str | None,
 ) -> tuple[GateVerdict, View]:
-    """Check a run that has ended, as `evalstone gate` does: the verdict, and the checks."""
+    """Check a run that has ended, as `evalstone gate` does: the verdict, and the checks.
+
+    look: the number of this look at growing data; None for the first. out: its results folder, where the look is
+    recorded.
+    """
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
 
@@ -145,23 +155,24 @@ def tested(
             result,
             criteria,
             baseline=baseline,
-            alpha=config.rate,
-            look=config.look or 1,
-            missing=config.missing or "worst",
-            largest_changes=config.largest_changes(result.scorers, criteria),
-            allow_mismatch=config.allow_mismatch,
+            alpha=thresholds.rate,
+            look=look or 1,
+            missing=thresholds.missing or "worst",
+            largest_changes=thresholds.largest_changes(result.scorers, criteria),
+            allow_mismatch=thresholds.allow_mismatch,
         )
-    if config.out is not None:
-        remember_look(config.out, gate)
-    return gate.verdict, checks_view(gate, RUN, config.inconclusive)
+    if out is not None:
+        remember_look(out, gate)
+    return gate.verdict, checks_view(gate, RUN, thresholds.inconclusive)
 
 
 def remember_look(folder: str | Path, gate: Gate, *labels: Any) -> None:
     """Record a gate on a results folder, so that later gates on it take it into account. Without a test, it is no
-    look."""
+    look. A folder at an address records none."""
+    from evalstone._core.storage import is_address
     from evalstone.results.looks import remember
 
-    if gate.alpha is None:
+    if gate.alpha is None or is_address(folder):
         return
     settings: dict[str, Any] = {"look": gate.look, "alpha": gate.alpha, "missing": gate.missing}
     say_unwritten(remember(folder, gate.run, gate.criteria, gate.verdict, *labels, **settings))

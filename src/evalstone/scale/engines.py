@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
 from evalstone.errors import ConfigError, invalid
 
 T = TypeVar("T")
 R = TypeVar("R")
-OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
-"""Opens what a worker needs: a context with the function that is called with items, one at a time."""
 
 
 class Engine(Protocol):
@@ -29,11 +27,14 @@ class Engine(Protocol):
         """Raise ConfigError for a value that can't be sent to workers. what: its name."""
         ...
 
-    def map(self, open_worker: OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
+    def map(
+        self, open_worker: Callable[[], AbstractContextManager[Callable[[T], R]]], items: Sequence[T], *, ordered: bool
+    ) -> Iterator[R]:
         """What a worker's function returns for each item.
 
         Args:
-            open_worker: Called once in each worker. Its context is left when the worker ends. It can be pickled.
+            open_worker: Called once in each worker, for a context whose function is called with items, one at a time.
+                It is left when the worker ends. Can be pickled.
             items: The items.
             ordered: Whether results come in the order of the items; otherwise, as they are ready.
 

@@ -9,14 +9,15 @@ import logging
 import os
 import pickle
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
-from evalstone.scale.engines import OpenWorker
 
 T = TypeVar("T")
 R = TypeVar("R")
+_OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -80,7 +81,7 @@ class RayEngine:
         except Exception as error:  # noqa: BLE001 - what a value's own code raises
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 
-    def map(self, open_worker: OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
+    def map(self, open_worker: _OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
         """As `Engine.map`. A worker that is lost is started again, and its item is begun anew."""
         if not items:
             return
@@ -106,7 +107,7 @@ class RayEngine:
 class _Worker:
     """A worker's function, opened once, and closed when Ray deletes it at the end of its actor."""
 
-    def __init__(self, open_worker: OpenWorker[Any, Any]) -> None:
+    def __init__(self, open_worker: _OpenWorker[Any, Any]) -> None:
         self._stack = contextlib.ExitStack()
         try:
             self._function: Any = self._stack.enter_context(open_worker())

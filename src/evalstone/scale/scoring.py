@@ -9,10 +9,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument, check_settings
+from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
@@ -22,6 +23,7 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of, shown
 from evalstone.models.limits import counting_warnings
+from evalstone.results.gate_criteria import CRITERIA
 from evalstone.run.budget import Budget
 from evalstone.run.opening import open_session
 from evalstone.run.plan import Plan
@@ -88,6 +90,20 @@ class Scoring:
         self.__dict__.update(state)
 
 
+def check_in_blocks(given: Iterable[str], way: Literal["engine", "shard"]) -> None:
+    """Raise ConfigError for the first setting that a run in blocks doesn't have. given: The settings that aren't at
+    their defaults."""
+    for name in given:
+        if name in _OF_BLOCKS or (way == "engine" and name in OF_RUNS):
+            continue
+        if name in OF_RUNS:
+            raise ConfigError(
+                Setting(name), " is about all blocks: give it to evalstone merge, not with ", Setting(way)
+            )
+        hint = "; write a run with the target to a folder, then score its samples.jsonl" if name in _ANSWERS else ""
+        raise ConfigError(Setting(name), " can't be used with ", Setting(way), hint)
+
+
 def shared_ledger(ledger: str | Path | None) -> str | None:
     """The ledger of processes that share one; None for the default one, which is a file. Raises ConfigError for any
     other file."""
@@ -99,6 +115,19 @@ def shared_ledger(ledger: str | Path | None) -> str | None:
             "(postgresql://user@host/database), or none"
         )
     return str(ledger)
+
+
+_OF_BLOCKS = frozenset(
+    ("data", "base_url", "out", "keep", "engine", "shard", "quiet", *(each.name for each in fields(Scoring)))
+)
+_ANSWERS = ("target", "trials", "user")
+OF_RUNS = frozenset(
+    (
+        *("name", "tags", "html", "markdown", "csv", "as_json", "top"),
+        *(*CRITERIA, "baseline", "allow_mismatch", "inconclusive", "alpha", "missing", "max_change", "look"),
+    )
+)
+"""Settings for all blocks together: an engine has them, and `evalstone merge`, but not a shard."""
 
 
 @dataclass(frozen=True)
