@@ -441,8 +441,10 @@ def test_a_run_that_was_stopped_and_then_killed_shows_all_that_it_paid(tmp_path:
     run = scored(Priced(), ledger, budget=8.5 * PRICE)
     killed_before_call(6, ledger)
     found = read_run(run.id, ledger=ledger)
-    # Of the five calls since, four are in the records of two samples, and the last is of one without a record.
-    assert (len(found), found.cost, found.interrupted_cost) == (4, pytest.approx(13 * PRICE), pytest.approx(3 * PRICE))
+    # Of the five calls since, four are for the last one or two samples with records. All calls are committed, but the
+    # record of a sample whose calls are committed may not be, if another sample's call came first.
+    interrupted = {3: 6 * PRICE, 4: 3 * PRICE}[len(found)]
+    assert (found.cost, found.interrupted_cost) == about(13 * PRICE, interrupted)
     assert ", $0.0500 of it " in cost_text(found)
 
 
@@ -458,9 +460,11 @@ def test_a_run_with_a_target_that_was_killed_shows_its_whole_cost_without_parts(
     ledger = tmp_path / "l.db"
     killed_before_call(8, ledger, answering=True)
     found = read_run("last", ledger=ledger)
-    assert (len(found), found.interrupted_cost, found.recorded_cost) == (2, None, None)
+    # Of two samples in progress at once, either may make the seven calls, so the second may have no record yet.
+    assert len(found) in (1, 2)
+    assert (found.interrupted_cost, found.recorded_cost) == (None, None)
     assert found.cost is not None
-    # The target was called for two samples with records, and for one or two after them.
+    # The target was called for at most two samples with records, and for those in progress.
     assert found.cost - 7 * PRICE in (pytest.approx(3 * COST), pytest.approx(4 * COST))
     assert cost_text(found) == f"cost {money(found.cost)}"
 
