@@ -1,4 +1,7 @@
-"""A process that asks a judge questions, under limits that it shares with others: `python -m tests.ledger.limited`."""
+"""A process that asks a judge questions, under limits that it shares with others: `python -m tests.ledger.limited`.
+
+Each line of its input is a job, with the arguments of `main`. A further line begins it, and its result is a line, too.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,10 @@ async def main(
     unexpected = [each for each in outcomes if isinstance(each, BaseException) and not isinstance(each, expected)]
     if unexpected:
         raise unexpected[0]
-    print(json.dumps({"answered": sum(not isinstance(outcome, BaseException) for outcome in outcomes), "told": told}))
+    answered = sum(not isinstance(outcome, BaseException) for outcome in outcomes)
+    print(json.dumps({"answered": answered, "told": told}), flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(**json.loads(sys.argv[1])))
+    while job := sys.stdin.readline():
+        asyncio.run(main(**json.loads(job)))
