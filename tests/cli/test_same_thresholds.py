@@ -10,6 +10,7 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -115,19 +116,65 @@ def rows_of(text: str) -> list[str]:
             and not line.startswith("Gate:")]  # fmt: skip
 
 
-@pytest.mark.parametrize("criteria", CASES, ids=lambda criteria: "-".join(criteria))
+@pytest.fixture(scope="module")
+def case_folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A folder for each case, with the runs that it is about, their data, and tests of them."""
+    folders: list[Path] = []
+    parent = tmp_path_factory.mktemp("doors")
+    for number, criteria in enumerate(CASES):
+        folders.append(folder := parent / f"case{number}")
+        folder.mkdir()
+        earlier = ASKED_OTHERWISE if "allow_mismatch" in criteria else BEFORE
+        for name, rows in (("before", earlier), ("now", PARTLY_UNSCORED if "missing" in criteria else NOW)):
+            data = folder / f"{name}.jsonl"
+            data.write_text("".join(json.dumps(one) + "\n" for one in rows))
+            write_run(evaluate(data, SCORERS, ledger=None), folder / name)
+        fixture = {**criteria, **({"baseline": "BASELINE"} if "baseline" in criteria else {})}
+        arguments = ", ".join(f"{name}={value!r}" for name, value in fixture.items()).replace("'BASELINE'", "BEFORE")
+        (folder / f"test_doors_{number}.py").write_text(
+            f"""
+import pytest, evalstone as e
+
+BEFORE = e.read_run({str(folder / "before")!r})
+NOW = e.read_run({str(folder / "now")!r})
+
+@pytest.mark.evalstone(
+    dataset={str(folder / "now.jsonl")!r}, scorers={SCORERS!r}, {arguments}, inconclusive="report"
+)
+def test_mark():
+    pass
+
+def test_fixture(evalstone):
+    evalstone.assert_gate(NOW, {arguments}, inconclusive="report")
+"""
+        )
+    return folders
+
+
+@pytest.fixture(scope="module")
+def tested(case_folders: list[Path]) -> dict[str, list[Any]]:
+    """How the tests of all cases ended, in one process of pytest, by the name of their module."""
+    folder = case_folders[0].parent
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", ".", "--junitxml=ended.xml"]
+    environment = {**os.environ, "COLUMNS": "200"}  # whole tables
+    subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    ended: dict[str, list[Any]] = {}
+    for test in ElementTree.parse(folder / "ended.xml").iter("testcase"):
+        ended.setdefault(test.attrib["classname"].rpartition(".")[2], []).append(test)
+    return ended
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=["-".join(criteria) for criteria in CASES])
 def test_every_door_decides_alike(
     evalstone: Command,
-    tmp_path: Path,
+    case_folders: list[Path],
+    tested: dict[str, list[Any]],
     monkeypatch: pytest.MonkeyPatch,
-    criteria: dict[str, Any],
+    number: int,
 ) -> None:
+    criteria, folder = CASES[number], case_folders[number]
     monkeypatch.setenv("COLUMNS", "200")  # whole tables
-    monkeypatch.chdir(tmp_path)
-    earlier = ASKED_OTHERWISE if "allow_mismatch" in criteria else BEFORE
-    for name, rows in (("before", earlier), ("now", PARTLY_UNSCORED if "missing" in criteria else NOW)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-        write_run(evaluate(f"{name}.jsonl", SCORERS, ledger=None), name)
+    monkeypatch.chdir(folder)
     before, now = (evaluate(f"{name}.jsonl", SCORERS, ledger=None) for name in ("before", "now"))
     asked: dict[str, Any] = {**criteria, **({"baseline": before} if "baseline" in criteria else {})}
     held = gate(now, **asked)
@@ -155,34 +202,16 @@ def test_every_door_decides_alike(
     Path("eval.toml").write_text(toml_of(criteria))
     by_file = command("run", "eval.toml")
     assert (by_file[0], rows_of(by_file[1])) == (code, table)
-    assert action(tmp_path, criteria) == (wanted, code)
+    assert action(folder, criteria) == (wanted, code)
 
-    outcome = {"pass": "passed", "fail": "failed", "inconclusive": "skipped"}[wanted]
-    given = dict(criteria)
-    fixture = {**given, **({"baseline": "BASELINE"} if "baseline" in given else {})}
-    arguments = ", ".join(f"{name}={value!r}" for name, value in fixture.items()).replace("'BASELINE'", "BEFORE")
-    Path("test_doors.py").write_text(
-        f"""
-import pytest, evalstone as e
-
-BEFORE = e.read_run({str(tmp_path / "before")!r})
-NOW = e.read_run({str(tmp_path / "now")!r})
-
-@pytest.mark.evalstone(
-    dataset={str(tmp_path / "now.jsonl")!r}, scorers={SCORERS!r}, {arguments}, inconclusive="report"
-)
-def test_mark():
-    pass
-
-def test_fixture(evalstone):
-    evalstone.assert_gate(NOW, {arguments}, inconclusive="report")
-"""
-    )
-    tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "test_doors.py"]
-    done = subprocess.run(tests, capture_output=True, encoding="utf-8", check=False)
-    assert f"2 {outcome} in" in done.stdout
+    child = {"pass": None, "fail": "failure", "inconclusive": "skipped"}[wanted]
+    tests = tested[f"test_doors_{number}"]
+    assert [[one.tag for one in test if one.tag in ("failure", "error", "skipped")] for test in tests] == [
+        [child] if child else []
+    ] * 2
     if wanted == "fail":
-        assert set(table) <= set(rows_of(done.stdout))
+        for test in tests:
+            assert set(table) <= set(rows_of(test.find("failure").text))
 
 
 def action(folder: Path, criteria: dict[str, Any]) -> tuple[str, int]:
