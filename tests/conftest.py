@@ -9,8 +9,10 @@ import sys
 import threading
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +72,34 @@ def _no_trace() -> Generator[None]:
         threading.settrace(traced_threads)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In a worker of xdist, compile a share of the code, before each worker compiles all of it."""
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if worker is None or sys.dont_write_bytecode:
+        return
+    root = session.config.invocation_params.dir
+    tests = (file for place in session.config.args for file in (root / place).rglob("*.py"))
+    files = {file for file in tests if file.name == "conftest.py" or file.name.startswith("test_")}
+    files |= {*(root / "src").rglob("*.py")}  # evalstone is a plugin of pytest
+    number, count = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
+    with _no_trace():
+        for file in sorted(files, key=lambda file: (-file.stat().st_size, file))[number::count]:
+            _compile(file, session.config)
+
+
+def _compile(file: Path, config: pytest.Config) -> None:
+    folder = rewrite.get_cache_dir(file)
+    compiled = folder / f"{file.stem}{rewrite.PYC_TAIL}"
+    if compiled.exists():
+        return
+    with contextlib.suppress(SyntaxError):  # where it is imported, it is told
+        source, code = rewrite._rewrite_test(file, config)  # pyright: ignore[reportPrivateUsage]
+        folder.mkdir(exist_ok=True)
+        state = config.stash[rewrite.assertstate_key]
+        rewrite._write_pyc(state, code, source, compiled)  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Generator[None, object, object]:
     """Make tests of a function untraced: it is pytest's own work, which would take twice as long."""
@@ -94,8 +124,10 @@ def _first_case(_: None) -> None:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Run a test marked `no_cover` untraced: in a worker of xdist, where pytest-cov starts two collectors, its own
-    pause of the one resumes the other."""
-    if item.get_closest_marker("no_cover") is None:
+    pause of the one resumes the other. So are tests of properties: their hundred examples would take twice as long, and
+    cover little that examples by hand don't."""
+    of_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    if not of_property and item.get_closest_marker("no_cover") is None:
         return (yield)
     _untraced.add(item.nodeid)
     with _no_trace():
