@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.datasets import load
+from evalstone.datasets import arrow, load
 from evalstone.datasets.files import find_all, rows_of
 from evalstone.datasets.parts import Part, parts_of
 from evalstone.errors import DataError
@@ -51,6 +52,36 @@ def test_parts_of_a_parquet_file_have_every_row_once(tmp_path: Path, group: int,
     cut = parts_of(files, rows)
     assert [row for part in cut for row in part.rows()] == [*rows_of(files)]
     assert max(len([*part.rows()]) for part in cut) <= max(2 * rows, rows)
+
+
+def test_parts_of_one_row_group_are_read_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"output": [f"a{n}" for n in range(5000)]}), path, row_group_size=5000)
+    (file,) = find_all(str(path))
+    passes: list[list[int]] = []
+    batches = vars(arrow)["_batches"]
+
+    def counted(*arguments: Any) -> Any:
+        passes.append(arguments[2])
+        return batches(*arguments)
+
+    monkeypatch.setattr(arrow, "_batches", counted)
+    parts = [Part(file, start, start + 700) for start in range(0, 4900, 700)]
+
+    def read(part: Part) -> None:
+        expected = [(f"row {n + 1}", {"output": f"a{n}"}) for n in range(part.start, part.stop or 0)]
+        assert [*part.rows()] == expected
+
+    for part in parts:
+        read(part)
+    assert len(passes) == 1
+    for number, expected in ((5, 2), (1, 3), (2, 3), (6, 3), (6, 4)):  # not those before the last one
+        read(parts[number])
+        assert len(passes) == expected
+    next(parts[0].rows())  # ended early: nothing is kept of it
+    read(parts[1])
+    assert len(passes) == 6
 
 
 def test_files_that_cannot_be_cut_are_one_part(tmp_path: Path) -> None:

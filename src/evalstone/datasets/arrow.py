@@ -10,6 +10,7 @@ import functools
 import importlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core.display import escaped, excerpt
@@ -41,29 +42,16 @@ def parquet_rows(file: Location, rows: range | None = None) -> Iterator[tuple[st
     """
     arrow, parquet = _modules()
     expansion, limit = Expansion(_size_of(file)), row_limit()
-    opened: Any = functools.partial(_opened, arrow, parquet, file)
     try:
-        with opened() as reader:
-            columns = [reader.schema.column(place) for place in range(len(reader.schema))]
-            texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-            groups, skipped = _groups_of(reader.metadata, rows)
-        with opened(read_dictionary=texts) as reader:
-            longest = _check_claims(reader, columns, expansion, groups)
-            labels = _row_labels(reader.schema_arrow, reader.metadata.num_rows)
-        size = min(_ROWS_PER_BATCH, limit // max(1, sum(max(_CELL, column.length or 0) for column in columns)))
-        copied = min(size, _LARGEST_BATCH // max(1, sum(longest.values())))
-        if copied >= _FEWEST_PER_BATCH:
-            size, texts = copied, [text for text in texts if text not in longest]
-        number = 0 if rows is None else rows.start
-        with opened(read_dictionary=texts) as reader:
-            batches = _without(_batches(reader, max(1, size), groups), skipped)
-            found = itertools.chain.from_iterable(_rows(arrow.types, batch) for batch in batches)
-            for row in found if rows is None else itertools.islice(found, len(rows)):
-                number += 1
-                if (length := sum(map(size_of, row.values()))) > limit:
-                    raise too_long(f"row {number}")
-                expansion.add_row(length)
-                yield f"row {number}", _labeled(row, labels, number - 1)
+        stream = _stream_of(arrow, parquet, file, rows, expansion)
+        found = itertools.chain.from_iterable(_rows(arrow.types, batch) for batch in stream.batches(rows))
+        for number, row in enumerate(found, start=0 if rows is None else rows.start):
+            if (length := sum(map(size_of, row.values()))) > limit:
+                raise too_long(f"row {number + 1}")
+            expansion.add_row(length)
+            yield f"row {number + 1}", _labeled(row, stream.labels, number)
+        if rows is not None and rows.stop < stream.stop and file.changed:
+            _kept[:] = [(file, stream)]
     except DataError:
         raise
     # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
@@ -101,27 +89,77 @@ def _size_of(file: Location) -> int:
     return 0 if found is None else found.size
 
 
-def _groups_of(metadata: Any, rows: range | None) -> tuple[Sequence[int], int]:
-    """The row groups that have some rows, and how many rows before these the first of them has."""
+@dataclass
+class _Stream:
+    """The batches of some row groups of a file, read once from front to back."""
+
+    source: Iterator[Any]
+    at: int
+    """The number of the next row in the file."""
+    stop: int
+    """The end of the row groups."""
+    labels: Mapping[str, range]
+    rest: Any = None
+    """The rows of the last batch that weren't asked for."""
+
+    def batches(self, rows: range | None) -> Iterator[Any]:
+        """The batches of some rows that weren't read before; None for all."""
+        start, stop = (self.at, self.stop) if rows is None else (rows.start, rows.stop)
+        while self.at < stop:
+            batch, self.rest = next(self.source, None) if self.rest is None else self.rest, None
+            if batch is None:
+                return
+            first, size = self.at, batch.num_rows
+            low, high = max(0, start - first), min(size, stop - first)
+            self.at = first + high
+            if high < size:
+                self.rest = batch.slice(high)
+            if low < high:
+                yield batch if (low, high) == (0, size) else batch.slice(low, high - low)
+
+
+_kept: list[tuple[Location, _Stream]] = []
+"""The stream that was read last, if its row groups have more rows. A row group is read from its start: without this,
+each part of a large one would read all parts before it."""
+
+
+def _stream_of(arrow: Any, parquet: Any, file: Location, rows: range | None, expansion: Expansion) -> _Stream:
+    """The stream that has some rows: the one that was read last, if they come after it."""
+    try:
+        known, stream = _kept.pop()
+    except IndexError:
+        pass
+    else:
+        if known == file and rows is not None and stream.at <= rows.start and rows.stop <= stream.stop:
+            return stream
+    opened: Any = functools.partial(_opened, arrow, parquet, file)
+    with opened() as reader:
+        columns = [reader.schema.column(place) for place in range(len(reader.schema))]
+        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        groups, first, stop = _groups_of(reader.metadata, rows)
+    with opened(read_dictionary=texts) as reader:
+        longest = _check_claims(reader, columns, expansion, groups)
+        labels = _row_labels(reader.schema_arrow, reader.metadata.num_rows)
+    size = min(_ROWS_PER_BATCH, row_limit() // max(1, sum(max(_CELL, column.length or 0) for column in columns)))
+    copied = min(size, _LARGEST_BATCH // max(1, sum(longest.values())))
+    if copied >= _FEWEST_PER_BATCH:
+        size, texts = copied, [text for text in texts if text not in longest]
+    return _Stream(_batches(opened(read_dictionary=texts), max(1, size), groups), first, stop, labels)
+
+
+def _groups_of(metadata: Any, rows: range | None) -> tuple[Sequence[int], int, int]:
+    """The row groups that have some rows, and the first row of these, and their end."""
     every = range(metadata.num_row_groups)
     if rows is None:
-        return every, 0
-    first, groups, skipped = 0, list[int](), 0
+        return every, 0, metadata.num_rows
+    first, groups, begin, stop = 0, list[int](), rows.start, rows.start
     for group in every:
         end = first + metadata.row_group(group).num_rows
         if first < rows.stop and end > rows.start:
-            skipped = skipped if groups else rows.start - first
+            begin, stop = begin if groups else first, end
             groups.append(group)
         first = end
-    return groups, skipped
-
-
-def _without(batches: Iterator[Any], skipped: int) -> Iterator[Any]:
-    """The batches without their first rows."""
-    for batch in batches:
-        if skipped < batch.num_rows:
-            yield batch.slice(skipped) if skipped else batch
-        skipped = max(0, skipped - batch.num_rows)
+    return groups, begin, stop
 
 
 def _opened(arrow: Any, parquet: Any, file: Location, read_dictionary: Sequence[str] = ()) -> Any:
@@ -137,9 +175,11 @@ def _opened(arrow: Any, parquet: Any, file: Location, read_dictionary: Sequence[
 
 
 def _batches(file: Any, rows: int, groups: Sequence[int]) -> Iterator[Any]:
-    """The batches of each row group: with nested texts by reference, none can have rows of two."""
-    for group in groups:
-        yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
+    """The batches of each row group: with nested texts by reference, none can have rows of two. The file is closed at
+    the end, or with the iterator."""
+    with file:
+        for group in groups:
+            yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
 
 
 def arrow_rows(table: Any) -> Iterator[dict[str, Any]]:
