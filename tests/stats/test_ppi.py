@@ -11,7 +11,7 @@ import pytest
 from evalstone.errors import DataError, EvalstoneError
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.bounded_mean import SHARE
-from evalstone.stats.ppi import SIDES, corrected_mean, ppi_difference, ppi_mean
+from evalstone.stats.ppi import SIDES, JudgedScores, PPIEstimate, corrected_mean, ppi_difference, ppi_mean
 from evalstone.types import note
 
 
@@ -202,6 +202,42 @@ def test_copies_in_groups_add_nothing() -> None:
     assert thrice.estimate is not None
     assert thrice.estimate.estimate == pytest.approx(once.estimate.estimate)
     assert thrice.estimate.low == pytest.approx(once.estimate.low)
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_equal_scores_are_computed_as_one_without_changing_a_figure(digits: int) -> None:
+    # Clusters of one sample are computed one by one, and are the same.
+    judged, human = run(6, 300, 60)
+    judged = [round(score, digits) for score in judged]
+    strata = [place % 3 for place in range(300)]
+    together, apart = (ppi_mean(judged, human, scale=2.0, strata=strata, groups=of) for of in (None, range(300)))
+    assert together is not None
+    assert apart is not None
+    for one, other in zip(_figures(together), _figures(apart), strict=True):
+        assert one == pytest.approx(other, abs=1e-12)
+
+
+def _figures(found: PPIEstimate) -> list[float | None]:
+    intervals = (found.estimate, found.raw, found.human, found.bias)
+    ends = [end for each in intervals if each is not None for end in (each.low, each.estimate, each.high)]
+    return [*ends, found.weight, found.doubled]
+
+
+@pytest.mark.parametrize("groups", [None, [place // 2 for place in range(200)]])
+def test_scores_that_are_kept_give_the_estimates_of_ever_more_labels(groups: list[int] | None) -> None:
+    judged, human = run(3, 200, 40)
+    strata = [place % 4 for place in range(200)]
+    scores = JudgedScores.of(judged, strata=strata, groups=groups)
+    assert scores is not None
+    for n in (2, 10, 40):
+        labels = {place: label for place, label in enumerate(human[:n]) if label is not None}
+        column = [*human[:n], *[None] * (200 - n)]
+        found = ppi_mean(judged, column, strata=strata, groups=groups)
+        assert found is not None
+        assert scores.corrected(labels) == found
+        assert scores.mean_of_labels(labels, scale=1.0) == found.human
+    with pytest.raises(DataError):
+        scores.corrected({3: 7.0})
 
 
 def test_labels_that_do_not_vary_have_their_exact_interval() -> None:

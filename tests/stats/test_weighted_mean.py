@@ -183,6 +183,17 @@ def test_bins_of_repeated_values_have_the_weight_of_each() -> None:
     assert [k for *_, k in thrice] == [3 * k for *_, k in once]
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 4.0, 4.0, 2.0]])
+def test_values_that_occur_several_times_are_those_values(weights: list[float] | None) -> None:
+    values, counts = [0.3, 0.9, 0.3, 0.6], [4, 1, 2, 5]
+    several = [[x for x, k in zip(of, counts, strict=True) for _ in range(k)] for of in (values, weights or values)]
+    found = WeightedMean.of_units(values, 0, 1, weights=weights, counts=counts)
+    one_by_one = WeightedMean.of_units(several[0], 0, 1, weights=weights and several[1])
+    assert (found.points, found.units) == (one_by_one.points, 12)
+    assert found.mean == pytest.approx(one_by_one.mean, abs=1e-15)
+    assert found.interval(0.95) == pytest.approx(one_by_one.interval(0.95), abs=1e-12)
+
+
 def test_a_weighted_mean_stays_in_the_range_of_scores() -> None:
     found = mean_interval([1 + 1e-13] * 3, low=0, high=1, weights=[1.0, 2.0, 3.0])
     assert found is not None

@@ -19,7 +19,6 @@ from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_row
 from evalstone.scorers.custom import PLACEHOLDERS
 from evalstone.stats.intervals import proportion_interval
-from evalstone.stats.ppi import ppi_mean
 
 if TYPE_CHECKING:
     from evalstone.judge_quality.labeling import Sheet
@@ -85,12 +84,8 @@ def count_modes(
 
 def _share(sheet: Sheet, keys: Collection[str], at_random: Collection[str]) -> Interval | None:
     """The share of the samples with these keys, from those that were chosen at random."""
-    human = sheet.column({key: float(key in keys) for key in at_random})
-    if human is None:
-        return None
-    judged = [value / sheet.info.scale for value in sheet.values]
-    corrected = ppi_mean(judged, human, strata=sheet.strata, groups=sheet.groups)
-    return None if corrected is None else corrected.human
+    has = sheet.placed({key: float(key in keys) for key in at_random})
+    return sheet.judged.mean_of_labels(has, scale=1.0)
 
 
 def identifier(name: str) -> str:

@@ -26,7 +26,7 @@ from evalstone.results.scores import refuse_weights, scores_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.agreement import cohen_kappa
 from evalstone.stats.labeling import LabelingOrder, LabelingStrata, next_for_labeling, score_strata
-from evalstone.stats.ppi import PPIEstimate, ppi_mean
+from evalstone.stats.ppi import JudgedScores, PPIEstimate
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
@@ -90,13 +90,17 @@ class Sheet:
         """The strata of the scores, for choosing samples."""
         return LabelingStrata.of(self.values, self.info.scale)
 
-    def column(self, values: Mapping[str, float]) -> list[float | None] | None:
-        """The value of each sample, by its key as the ledger has it; None if no sample has one."""
-        column: list[float | None] = [None] * len(self.names)
-        placed = [(self.places[key], value) for key, value in values.items() if key in self.places]
-        for place, value in placed:
-            column[place] = value
-        return column if placed else None
+    @cached_property
+    def judged(self) -> JudgedScores:
+        """The scores, for correcting their mean."""
+        judged = JudgedScores.of(self.values, scale=self.info.scale, strata=self.strata, groups=self.groups)
+        if judged is None:
+            raise ConfigError(f"no sample of run {self.run} has a score of {self.title}")
+        return judged
+
+    def placed(self, values: Mapping[str, float]) -> dict[int, float]:
+        """The values of samples that have a score, by position. values: by key as the ledger has it."""
+        return {self.places[key]: value for key, value in values.items() if key in self.places}
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -234,10 +238,8 @@ class Labeling:
     def corrected(self) -> PPIEstimate | None:
         """The scorer's mean, corrected with the labels; None without any."""
         sheet = self.sheet
-        human = sheet.column(self.means())
-        if human is None:
-            return None
-        return ppi_mean(sheet.values, human, scale=sheet.info.scale, strata=sheet.strata, groups=sheet.groups)
+        labels = sheet.placed(self.means())
+        return sheet.judged.corrected(labels) if labels else None
 
     def agreements(self) -> list[Agreement]:
         """The agreement of each two annotators with common samples."""

@@ -36,15 +36,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from evalstone.stats.roots import root
 from evalstone.stats.special import beta_cdf, normal_tail
 
+Value = TypeVar("Value", bound=Hashable)
 Side: TypeAlias = Literal[1, -1]
 """1: is the true mean above a threshold? -1: is it below?"""
 EXACT = 1.0
@@ -78,13 +79,20 @@ class BoundedMean:
     """(value, weight, number of units with both), in ascending order. Here, all weights are equal."""
 
     @classmethod
-    def of(cls, values: Sequence[float], low: float, high: float) -> BoundedMean:
-        """Build it from one or more independent values in [low, high]."""
-        mean = math.fsum(values) / len(values)
-        counts = Counter(rounded(values, low, high))
-        points = _binned(counts, low, high) if len(counts) > BINS else ((x, 1.0, k) for x, k in counts.items())
+    def of(
+        cls, values: Sequence[float], low: float, high: float, *, counts: Sequence[int] | None = None
+    ) -> BoundedMean:
+        """Build it from one or more independent values in [low, high]. counts: how often each occurs; None: once."""
+        if counts is None:
+            units, total, times = len(values), math.fsum(values), Counter(values)
+        else:
+            units, times = sum(counts), added_up(values, counts)
+            total = math.fsum(x * k for x, k in times.items())
+        mean = total / units
+        exact = added_up(rounded([*times], low, high), times.values())
+        points = _binned(exact, low, high) if len(exact) > BINS else ((x, 1.0, k) for x, k in exact.items())
         inside = min(max(mean, min(values), low), max(values), high)
-        return cls(low, high, inside, len(values), tuple(sorted(points)))
+        return cls(low, high, inside, units, tuple(sorted(points)))
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
         """The p-value of "the true mean is at most m" (side 1) or "at least m" (side -1).
@@ -282,6 +290,14 @@ def crossing(p_value: Callable[[float], float], end: float, mean: float, alpha: 
 
     above = height(mean)
     return mean if above <= 0 else root(height, mean, end, guess, at_start=above, close=1e-5)
+
+
+def added_up(values: Iterable[Value], counts: Iterable[int]) -> Counter[Value]:
+    """How often each value occurs, if each of these occurs as often as its count says."""
+    totals = Counter[Value]()
+    for value, count in zip(values, counts, strict=True):
+        totals[value] += count
+    return totals
 
 
 def rounded(values: Sequence[float], low: float, high: float) -> list[float]:

@@ -30,7 +30,7 @@ from typing import Literal
 
 import numpy as np
 
-from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
+from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, mean_interval, mover
 from evalstone.stats.mean_difference import difference_interval
@@ -200,10 +200,7 @@ def ppi_mean(
     """
     check_confidence(confidence)
     labels = _Labeled.of(judged, human, scale=scale, strata=strata, groups=groups)
-    if labels is None:
-        return None
-    raw = mean_interval(labels.scores.tolist(), low=0.0, high=scale, confidence=confidence, groups=groups)
-    return labels.estimate(raw, confidence, least)
+    return None if labels is None else labels.estimate(labels.judged.raw(confidence), confidence, least)
 
 
 def ppi_difference(
@@ -240,7 +237,7 @@ def ppi_difference(
     labels = _Labeled.of_differences(judged, human, same, scale=scale, strata=strata, groups=groups)
     if labels is None:
         return None
-    raw = difference_interval(labels.scores.tolist(), scale=scale, confidence=confidence, groups=groups)
+    raw = difference_interval(labels.judged.scores.tolist(), scale=scale, confidence=confidence, groups=groups)
     return labels.estimate(raw, confidence)
 
 
@@ -277,18 +274,160 @@ def corrected_difference(
     return labels.corrected if labels is not None and labels.enough else None
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedScores:
+    """The scores of all samples by a judge, with strata and clusters: what is the same for all labels. Build it with
+    `of`, and keep it to correct one mean again and again, as labels are added."""
+
+    scores: Floats
+    """In [low, high]."""
+    low: float
+    high: float
+    strata: Positions
+    groups: Positions | None
+
+    @classmethod
+    def of(
+        cls,
+        judged: Sequence[float],
+        *,
+        scale: float = 1.0,
+        strata: Sequence[Hashable] | None = None,
+        groups: Sequence[Hashable] | None = None,
+    ) -> JudgedScores | None:
+        """Scores in [0, scale]; None for no samples. Arguments and errors as for `ppi_mean`."""
+        n = same_length(judged=judged, strata=strata, groups=groups)
+        if n == 0:
+            return None
+        scores = column("judged", judged, 0.0, scale)
+        return cls(scores, 0.0, scale, _codes(strata, n), None if groups is None else codes(groups))
+
+    def corrected(
+        self, labels: Mapping[int, float], *, confidence: float = 0.95, least: int = MIN_LABELS
+    ) -> PPIEstimate:
+        """The estimate of `ppi_mean`.
+
+        Args:
+            labels: The human score of each labeled sample, by its position.
+            confidence: The confidence level, in (0, 1).
+            least: The minimum number of labels for an estimate.
+
+        Raises:
+            DataError: A label is not a finite number in [0, scale].
+            ConfigError: confidence is outside (0, 1).
+        """
+        check_confidence(confidence)
+        return self._labeled(labels, self.low, self.high).estimate(self.raw(confidence), confidence, least)
+
+    def mean_of_labels(self, labels: Mapping[int, float], *, scale: float, confidence: float = 0.95) -> Interval | None:
+        """The mean of labels alone, weighted by stratum; None with fewer than three labels (clusters).
+
+        Args:
+            labels: What people said of samples, in [0, scale], by their positions. It may be anything, not the score.
+            scale: The upper end of its range.
+            confidence: As for `corrected`, with its errors.
+        """
+        check_confidence(confidence)
+        labeled = self._labeled(labels, 0.0, scale)
+        return labeled.alone(confidence, 0.0, scale) if labeled.enough else None
+
+    def _labeled(self, labels: Mapping[int, float], low: float, high: float) -> _Labeled:
+        places = sorted(labels)
+        human = column("human", [labels[place] for place in places], low, high)
+        return _Labeled(self, np.array(places, dtype=np.intp), human)
+
+    def raw(self, confidence: float) -> Interval | None:
+        """The mean of the scores."""
+        if confidence not in self._raw:
+            groups = None if self.groups is None else self.groups.tolist()
+            self._raw[confidence] = mean_interval(
+                self.scores.tolist(), low=self.low, high=self.high, confidence=confidence, groups=groups
+            )
+        return self._raw[confidence]
+
+    @cached_property
+    def _raw(self) -> dict[float, Interval | None]:
+        return {}
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest score."""
+        return float(self.scores.min()), float(self.scores.max())
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of the scores."""
+        return float(self.scores.var())
+
+    @cached_property
+    def sizes(self) -> Positions:
+        """The number of samples of each stratum."""
+        return np.bincount(self.strata)
+
+    @cached_property
+    def cells(self) -> _Cells:
+        """Equal scores of a stratum as one. With clusters, each sample is by itself."""
+        if self.groups is None:
+            return _Cells.of(self.scores, self.strata)
+        each = np.arange(self.scores.size)
+        return _Cells(each, np.ones(each.size, dtype=np.intp), each)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Samples that are alike."""
+
+    first: Positions
+    """A sample of each cell."""
+    counts: Positions
+    """The number of samples of each."""
+    of_sample: Positions
+    """The cell of each sample."""
+
+    @classmethod
+    def of(cls, values: Floats, keys: Floats | Positions) -> _Cells:
+        """Samples with the same value and the same key."""
+        order = np.lexsort((values, keys))
+        values, keys = values[order], keys[order]
+        starts = np.flatnonzero(np.r_[True, (values[1:] != values[:-1]) | (keys[1:] != keys[:-1])])
+        of_sample = np.empty(order.size, dtype=np.intp)
+        counts = np.diff(np.r_[starts, order.size])
+        of_sample[order] = np.repeat(np.arange(starts.size), counts)
+        return cls(order[starts], counts, of_sample)
+
+
 class _Labeled:
-    """The scores in [low, high] of all samples, and labels of some; NaN is a missing label."""
+    """The scores in [low, high] of all samples, and labels of some.
+
+    Args:
+        judged: The scores.
+        places: The positions of the labeled samples, in ascending order.
+        labels: Their labels.
+        shown: The numbers of labeled samples and of all samples, as reported; None for those of the arguments.
+    """
 
     def __init__(
-        self, scores: Floats, labels: Floats, low: float, high: float, strata: Positions, groups: Positions | None
+        self, judged: JudgedScores, places: Positions, labels: Floats, shown: tuple[int, int] | None = None
     ) -> None:
-        self.scores, self.labels, self.low, self.high = scores, labels, low, high
-        self.known = ~np.isnan(labels)
-        self.shown = int(self.known.sum()), scores.size  # labeled samples and all samples, as reported
-        self.strata, self.merged = _merged(strata, self.known)
-        self.clusters = np.arange(scores.size) if groups is None else groups
-        self.is_clustered = groups is not None
+        self.judged, self.labels, self.low, self.high = judged, labels, judged.low, judged.high
+        self.places, self.shown = places, shown or (places.size, judged.scores.size)
+        self.scores = judged.scores[places]
+        self.groups = None if judged.groups is None else judged.groups[places]
+        merged, self.merged = _merged(np.bincount(judged.strata[places], minlength=judged.sizes.size))
+        self.strata = merged[judged.strata[places]]
+        self.sizes = np.bincount(merged, weights=judged.sizes)
+        self.have = np.bincount(self.strata, minlength=self.sizes.size)
+        cells = judged.cells
+        counts = cells.counts - np.bincount(cells.of_sample[places], minlength=cells.counts.size)
+        left = np.flatnonzero(counts)
+        others = cells.first[left]
+        self.others = _Others(
+            others,
+            judged.scores[others],
+            merged[judged.strata[others]],
+            counts[left],
+            None if judged.groups is None else judged.groups[others],
+        )
 
     @classmethod
     def of(
@@ -300,11 +439,15 @@ class _Labeled:
         strata: Sequence[Hashable] | None,
         groups: Sequence[Hashable] | None,
     ) -> _Labeled | None:
-        n = same_length(judged=judged, human=human, strata=strata, groups=groups)
-        if n == 0:
-            return None
-        scores, labels = column("judged", judged, 0.0, scale), _labels("human", human, scale)
-        return cls(scores, labels, 0.0, scale, _codes(strata, n), None if groups is None else codes(groups))
+        same_length(judged=judged, human=human, strata=strata, groups=groups)
+        scores = JudgedScores.of(judged, scale=scale, strata=strata, groups=groups)
+        return None if scores is None else cls._with(scores, _labels("human", human, scale))
+
+    @classmethod
+    def _with(cls, judged: JudgedScores, labels: Floats, shown: tuple[int, int] | None = None) -> _Labeled:
+        """labels: one for each sample, NaN for a missing one."""
+        places = np.flatnonzero(~np.isnan(labels))
+        return cls(judged, places, labels[places], shown)
 
     @classmethod
     def of_differences(
@@ -333,22 +476,23 @@ class _Labeled:
         # Label as many equal outputs as a random choice would. Their differences are all 0, so it doesn't matter which.
         as_labeled = max(MIN_LABELS_OF_STRATUM, round(float(equal.sum()) * labeled / max(1, changed)))
         labels[np.flatnonzero(equal)[:as_labeled]] = 0.0
-        result = cls(scores, labels, -scale, scale, codes(parts.tolist()), None if groups is None else codes(groups))
-        result.shown = labeled, changed
-        return result
+        clusters = None if groups is None else codes(groups)
+        return cls._with(
+            JudgedScores(scores, -scale, scale, codes(parts.tolist()), clusters), labels, (labeled, changed)
+        )
 
     @property
     def enough(self) -> bool:
         """Whether there are enough labels for an estimate."""
-        return self.shown[0] >= MIN_LABELS and np.unique(self.clusters[self.known]).size >= MIN_LABELS
+        units = self.labels.size if self.groups is None else np.unique(self.groups).size
+        return self.shown[0] >= MIN_LABELS and units >= MIN_LABELS
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
-        """The stratum weights of labeled samples and of unlabeled samples; each is 0 for samples of the other kind."""
-        sizes, have = np.bincount(self.strata), np.bincount(self.strata, weights=self.known)
+        """The stratum weight of each labeled sample, and of each of the others."""
+        sizes, have = self.sizes, self.have
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_labeled, of_others = (sizes / have)[self.strata], (sizes / (sizes - have))[self.strata]
-        return np.where(self.known, of_labeled, 0.0), np.where(self.known, 0.0, of_others)
+            return (sizes / have)[self.strata], (sizes / (sizes - have))[self.others.strata]
 
     @cached_property
     def corrected(self) -> CorrectedMean:
@@ -360,53 +504,46 @@ class _Labeled:
 
     def _sum(self, side: Literal[1, 0, -1]) -> tuple[_Sum, float]:
         """The corrected mean as a sum, and the mean λ. side: the limit to fit λ to; 0 for the estimate."""
-        known, others = self.known, ~self.known
+        others, groups = self.others, self.groups
         counts, other_counts = self.shares
-        weights = np.zeros(self.scores.size)
-        weights[known] = self._weights(counts[known], side)
+        weights = self._weights(counts, side)
         # In a stratum whose samples are all labeled, the judge has nothing to add.
-        have = np.bincount(self.strata, weights=known)
-        weights[(have == np.bincount(self.strata))[self.strata]] = 0.0
-        mean_weights = (np.bincount(self.strata, weights=weights) / np.maximum(have, 1))[self.strata]
+        weights[(self.have == self.sizes)[self.strata]] = 0.0
+        of_stratum = np.bincount(self.strata, weights=weights, minlength=self.sizes.size) / np.maximum(self.have, 1)
         top = float(weights.max())
-        errors = self.labels[known] - weights[known] * self.scores[known]
-        groups = self.clusters if self.is_clustered else None
-        used = weights[known]
-        ends = float(self._end(1, used).min()), float(self._end(-1, used).max())
-        parts = [_mean(_binned(errors, counts[known]), *ends, counts[known], None if groups is None else groups[known])]
+        errors = self.labels - weights * self.scores
+        ends = float(self._end(1, weights).min()), float(self._end(-1, weights).max())
+        parts = [_mean(_binned(errors, counts), *ends, counts, groups)]
         if top == 0:
             return _Sum(tuple(parts), 0.0), 0.0
-        moved = mean_weights * self.scores
+        moved = of_stratum[others.strata] * others.scores
         ends = top * self.low, top * self.high
-        parts.append(
-            _mean(
-                _binned(moved[others], other_counts[others]),
-                *ends,
-                other_counts[others],
-                None if groups is None else groups[others],
-            )
-        )
+        values = _binned(moved, other_counts * others.counts)
+        parts.append(_mean(values, *ends, other_counts, others.groups, others.counts))
         correlation = 0.0
-        if groups is not None:
-            influence = np.zeros(self.scores.size)
-            influence[known] = counts[known] * (errors - parts[0].mean)
-            other = np.where(known, 0.0, other_counts * (moved - parts[1].mean))
-            correlation = _correlation(group_sums(influence, groups), group_sums(other, groups))
-        return _Sum(tuple(parts), max(0.0, correlation)), float(np.mean(mean_weights))
+        if self.judged.groups is not None:
+            influence = np.zeros(self.judged.scores.size)
+            influence[self.places] = counts * (errors - parts[0].mean)
+            of_others = np.zeros(self.judged.scores.size)
+            of_others[others.first] = other_counts * (moved - parts[1].mean)
+            correlation = _correlation(
+                group_sums(influence, self.judged.groups), group_sums(of_others, self.judged.groups)
+            )
+        return _Sum(tuple(parts), max(0.0, correlation)), float(of_stratum @ self.sizes / self.sizes.sum())
 
     def _end(self, side: Side, weights: Floats) -> Floats:
         """The lowest (side 1) or highest (side -1) possible value of human - λ · judged, given the judge's scores."""
-        if side == 1:
-            return self.low - weights * self.scores.max()
-        return self.high - weights * self.scores.min()
+        smallest, largest = self.judged.ends
+        return self.low - weights * largest if side == 1 else self.high - weights * smallest
 
     def _weights(self, counts: Floats, side: Literal[1, 0, -1]) -> Floats:
         """λ of each labeled sample, fitted to the labels of other samples (clusters) and an uninformative pseudo-label.
 
         On a grid, the λ with the smallest variance (side 0), or with the tightest expected limit (side 1 or -1).
         """
-        f, h, units = self.scores[self.known], self.labels[self.known], codes(self.clusters[self.known].tolist())
-        others = self.scores.size - f.size
+        f, h = self.scores, self.labels
+        units = np.arange(f.size) if self.groups is None else codes(self.groups.tolist())
+        others = self.judged.scores.size - f.size
         if not others:
             return np.zeros(f.size)
         n = int(units.max())  # other labeled samples (clusters)
@@ -417,7 +554,7 @@ class _Labeled:
         total = np.maximum(total, TINY)
         x, y = x / total, y / total
         weights = np.linspace(0.0, 1.0, GRID)[None, :]
-        spread = float(self.scores.var())
+        spread = self.judged.variance
         pseudo = (
             float(square.sum()) / (n + 1) * spread / total
         )  # the pseudo-label: it adds to the variance of judged only
@@ -432,14 +569,13 @@ class _Labeled:
     def estimate(self, raw: Interval | None, confidence: float, least: int = MIN_LABELS) -> PPIEstimate:
         """The estimate, with those of the judge alone and the labels alone."""
         labeled, n = self.shown
-        known = self.known
         bias = mean_interval(
-            (self.scores - self.labels)[known].tolist(),
+            (self.scores - self.labels).tolist(),
             low=self.low - self.high,
             high=self.high - self.low,
             confidence=confidence,
-            groups=self.clusters[known].tolist() if self.is_clustered else None,
-            weights=self.shares[0][known].tolist() if self.enough else None,
+            groups=None if self.groups is None else self.groups.tolist(),
+            weights=self.shares[0].tolist() if self.enough else None,
         )
         if not self.enough or labeled < least:
             few = note("too_few_labels", "caution", labels=labeled, least=FEW_LABELS)
@@ -455,41 +591,45 @@ class _Labeled:
                 doubled=None,
                 notes=(few,),
             )
-        counts = self.shares[0][known]
-        alone = _mean(
-            self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
-        )
         corrected = self.corrected
-        estimate, by_labels = (
-            Interval(
-                estimate=mean.mean,
-                low=low,
-                high=high,
-                n=size,
-                confidence=confidence,
-                groups=int(np.unique(clusters).size) if self.is_clustered else None,
-                method=method,
-            )
-            for mean, size, clusters, method in (
-                (corrected, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], GAFFKE)
-            )
-            for low, high in (mean.interval(confidence),)
-        )  # fmt: skip
-        p_value = corrected.two_sided_p(0.0) if self.low < 0 else None
-        notes = (note("strata_merged", "caution", strata=self.merged),) if self.merged else ()
-        doubled = corrected.half_width(confidence, times=2) if 2 * labeled <= n else None
         return PPIEstimate(
-            estimate=estimate,
+            estimate=_interval(corrected, n, confidence, self.judged.groups, "PPI++"),
             raw=raw,
-            human=by_labels,
+            human=self.alone(confidence, self.low, self.high),
             weight=corrected.weight,
             bias=bias,
             labeled=labeled,
             n=n,
-            p_value=p_value,
-            doubled=doubled,
-            notes=notes,
+            p_value=corrected.two_sided_p(0.0) if self.low < 0 else None,
+            doubled=corrected.half_width(confidence, times=2) if 2 * labeled <= n else None,
+            notes=(note("strata_merged", "caution", strata=self.merged),) if self.merged else (),
         )
+
+    def alone(self, confidence: float, low: float, high: float) -> Interval:
+        """The mean of the labels, which are in [low, high]."""
+        mean = _mean(self.labels, low, high, self.shares[0], self.groups)
+        return _interval(mean, self.shown[0], confidence, self.groups, GAFFKE)
+
+
+@dataclass(frozen=True)
+class _Others:
+    """The samples without a label; equal ones are one row, unless there are clusters."""
+
+    first: Positions
+    """The position of a sample of each row."""
+    scores: Floats
+    strata: Positions
+    counts: Positions
+    """The number of samples of each row."""
+    groups: Positions | None
+
+
+def _interval(
+    mean: BoundedMean | CorrectedMean, n: int, confidence: float, groups: Positions | None, method: str
+) -> Interval:
+    low, high = mean.interval(confidence)
+    clusters = None if groups is None else int(np.unique(groups).size)
+    return Interval(estimate=mean.mean, low=low, high=high, n=n, confidence=confidence, groups=clusters, method=method)
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:
@@ -503,10 +643,21 @@ def _labels(name: str, human: Sequence[float | None], scale: float) -> Floats:
     return labels
 
 
-def _mean(values: Floats, low: float, high: float, weights: Floats, groups: Positions | None) -> BoundedMean:
-    return WeightedMean.of_units(
-        values.tolist(), low, high, groups=None if groups is None else groups.tolist(), weights=weights.tolist()
-    )
+def _mean(
+    values: Floats,
+    low: float,
+    high: float,
+    weights: Floats,
+    groups: Positions | None,
+    counts: Positions | None = None,
+) -> BoundedMean:
+    """The weighted mean of values, each as often as its count says; with clusters, these are all 1."""
+    if groups is not None:
+        return WeightedMean.of_units(values.tolist(), low, high, groups=groups.tolist(), weights=weights.tolist())
+    cells = _Cells.of(values, weights)
+    total = cells.counts if counts is None else np.bincount(cells.of_sample, weights=counts).astype(np.intp)
+    values, weights = values[cells.first], weights[cells.first]
+    return WeightedMean.of_units(values.tolist(), low, high, weights=weights.tolist(), counts=total.tolist())
 
 
 def _binned(values: Floats, weights: Floats) -> Floats:
@@ -525,12 +676,13 @@ def _correlation(x: Floats, y: Floats) -> float:
     return float(x @ y) / norms if norms > 0 else 0.0
 
 
-def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
-    """Strata after merging those with fewer than two labels, and their number.
+def _merged(labels: Positions) -> tuple[Positions, int]:
+    """For each stratum with so many labels, the one that it is part of after merging those with fewer than two; and how
+    many these are.
 
     If together they still have too few labels, they are merged with the stratum that has the fewest labels of the rest.
     """
-    labels = np.bincount(strata, weights=is_labeled)
+    strata = np.arange(labels.size)
     small = np.flatnonzero(labels < MIN_LABELS_OF_STRATUM)
     if not small.size:
         return strata, 0
@@ -538,4 +690,5 @@ def _merged(strata: Positions, is_labeled: Mask) -> tuple[Positions, int]:
     if labels[small].sum() < MIN_LABELS_OF_STRATUM and small.size < labels.size:
         enough = np.flatnonzero(labels >= MIN_LABELS_OF_STRATUM)
         small = np.append(small, enough[np.argmin(labels[enough])])
-    return np.where(np.isin(strata, small), small[0], strata), merged
+    strata[small] = small[0]
+    return strata, merged

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evalstone.stats.bounded_mean import BINS, NORMAL, BoundedMean, crossing, rounded
+from evalstone.stats.bounded_mean import BINS, NORMAL, BoundedMean, added_up, crossing, rounded
 
 WEIGHT_BINS = 32
 LEAST_WEIGHT = 1e-30
@@ -71,6 +71,7 @@ class WeightedMean(BoundedMean):
         groups: Sequence[Hashable] | None = None,
         weights: Sequence[float] | None = None,
         heaviest: float = 0.0,
+        counts: Sequence[int] | None = None,
     ) -> BoundedMean:
         """Inference about the mean of one or more values in [low, high].
 
@@ -81,6 +82,7 @@ class WeightedMean(BoundedMean):
             groups: One cluster label per value; values of one cluster may depend on each other. None: all independent.
             weights: One sampling weight above 0 per value. None: equal weights.
             heaviest: The weight of values that may exist, if none of these is as heavy. Without groups.
+            counts: How often each value occurs, with its weight. Without groups. None: once.
         """
         lighter = weights is not None and heaviest > max(weights)
         weights = weights if lighter else unequal(weights)
@@ -91,10 +93,12 @@ class WeightedMean(BoundedMean):
             values, weights = _clusters(values, weights, groups)
             weights = unequal(weights)
         if weights is None:
-            return BoundedMean.of(values, low, high)
-        mean = min(max(weighted_average(weights, values), min(values), low), max(values), high)
-        points = _points(rounded(values, low, high), weights)
-        return cls(low, high, mean, len(values), tuple(sorted(points)), float(lighter))
+            return BoundedMean.of(values, low, high, counts=counts)
+        totals = weights if counts is None else [weight * k for weight, k in zip(weights, counts, strict=True)]
+        mean = min(max(weighted_average(totals, values), min(values), low), max(values), high)
+        points = _points(rounded(values, low, high), weights, counts)
+        units = len(values) if counts is None else sum(counts)
+        return cls(low, high, mean, units, tuple(sorted(points)), float(lighter))
 
     @cached_property
     def heaviest_half(self) -> float:
@@ -147,9 +151,12 @@ def _clusters(
     return [total / weight for total, weight in sums.values()], [weight for _, weight in sums.values()]
 
 
-def _points(values: Sequence[float], weights: Sequence[float]) -> Iterable[tuple[float, float, int]]:
+def _points(
+    values: Sequence[float], weights: Sequence[float], times: Sequence[int] | None
+) -> Iterable[tuple[float, float, int]]:
     """(value, weight, count), binned by value and weight if there are many."""
-    counts = Counter(zip(values, weights, strict=True))
+    pairs = zip(values, weights, strict=True)
+    counts = Counter(pairs) if times is None else added_up(pairs, times)
     if len(counts) <= BINS:
         return ((x, w, k) for (x, w), k in counts.items())
     smallest, largest = min(values), max(values)
