@@ -905,10 +905,10 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/view/test_edit.py",),
     ),
     Mutant(
-        "a field that wasn't edited is what a browser makes of it",
+        "an empty text of a sample is gone once its form was sent",
         f"{VIEW}/sample_form.py",
-        "return old if each.locked or text == each.shown else",
-        "return old if each.locked else",
+        'return "" if sent.get(each.empty) else None',
+        "return None",
         ("tests/view/test_edit.py",),
     ),
     Mutant(

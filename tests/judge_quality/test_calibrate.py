@@ -91,8 +91,11 @@ def test_labels_that_were_not_chosen_at_random_are_noted():
     inside = calibrate([{**row, **more} for row, more in zip(rows, chosen, strict=False)], Given(), ledger=None)
     for found in (beside, inside):
         (noted,) = (each for each in found.notes if each.kind == "labels_not_at_random")
-        assert (noted.severity, noted["by_score"], noted["by_hand"], noted["of"]) == ("caution", 3, 1, 8)
-    unbiased = calibrate(chosen[5:] + chosen[3:4], Given(), data=rows, ledger=None)
+        assert noted.severity == "caution"
+        assert (noted["by_score"], noted["by_hand"], noted["shared"], noted["of"]) == (3, 1, 1, 8)
+    (alone,) = (note for note in calibrate(chosen[5:6], Given(), data=rows, ledger=None).notes if "random" in note.kind)
+    assert (alone["by_score"], alone["by_hand"], alone["shared"], alone["of"]) == (0, 0, 1, 1)
+    unbiased = calibrate(chosen[6:] + chosen[3:4], Given(), data=rows, ledger=None)
     assert "labels_not_at_random" not in {each.kind for each in unbiased.notes}
 
 

@@ -490,14 +490,24 @@ SAID: tuple[tuple[Note, str], ...] = (
         "1 sample with evenly split annotators left out of the verdicts.",
     ),
     (
-        note("labels_not_at_random", "caution", by_score=40, by_hand=0, of=100),
+        note("labels_not_at_random", "caution", by_score=40, by_hand=0, shared=0, of=100),
         "40 of 100 labels are of samples chosen by the judge's score: they are unlike the others, which biases the "
         "figures; a file of labels with the columns stratum, stratum_size and run_size lets them be weighted.",
     ),
     (
-        note("labels_not_at_random", "caution", by_score=40, by_hand=1, of=100),
+        note("labels_not_at_random", "caution", by_score=40, by_hand=1, shared=0, of=100),
         "41 of 100 labels are of samples chosen by the judge's score (40) or by hand (1): "
         "they are unlike the others, which biases the figures; choose samples to label at random.",
+    ),
+    (
+        note("labels_not_at_random", "caution", by_score=4, by_hand=1, shared=2, of=100),
+        "7 of 100 labels are of samples chosen by the judge's score (4), by hand (1) or for another run (2): "
+        "they are unlike the others, which biases the figures; choose samples to label at random.",
+    ),
+    (
+        note("labels_not_at_random", "caution", by_score=0, by_hand=0, shared=2, of=2),
+        "2 of 2 labels are of samples chosen for another run: they are unlike the others, which biases the figures; "
+        "choose samples to label at random.",
     ),
     (
         note("labels_weighted", "fact", labels=100, samples=2500),

@@ -76,7 +76,8 @@ def form_in(page: str, action: str) -> dict[str, str]:
     assert text, action
     pairs = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', text[0])
     areas = re.findall(r'<textarea name="([^"]*)"[^>]*>\n(.*?)</textarea>', text[0], re.DOTALL)
-    return {name: html.unescape(value) for name, value in (*pairs, *areas) if name != "token"}
+    ticked = re.findall(r'<input type="checkbox" name="([^"]*)" value="([^"]*)" checked', text[0])
+    return {name: html.unescape(value) for name, value in (*pairs, *areas, *ticked) if name != "token"}
 
 
 def said(reply: Reply) -> str:
@@ -139,6 +140,8 @@ def browser(sample: Sample) -> dict[str, str]:
         text = html.unescape(page.removeprefix("<textarea>\n").removesuffix("</textarea>"))
         text = text.replace("\x00", "\ufffd").replace("\r\n", "\n").replace("\r", "\n")
         sent[each.name] = text.replace("\n", "\r\n")
+        if each.is_empty:
+            sent[each.empty] = "1"
     return sent
 
 
@@ -149,8 +152,25 @@ def test_a_sample_that_is_shown_and_not_edited_stays_the_same(sample: Sample, re
     same = edited(row, browser(sample))
     assert json.dumps(same) == json.dumps(row)
     assert version_of([sample_of(same)]) == version_of([sample])
-    other = edited(row, {**browser(sample), "reference": reference})
+    other = edited(row, {**browser(sample), "reference": reference, "empty reference": "1"})
     assert {**other, "reference": None} == {**row, "reference": None}
+
+
+def test_an_empty_text_is_kept_apart_from_none() -> None:
+    row = sample_row(Sample(id="x", input="", output="given", context=["", "one"]))
+    sent = browser(sample_of(row))
+    assert edited(row, sent) == row
+    without = {name: text for name, text in sent.items() if not name.startswith("empty ")}
+    assert edited(row, without) == {"id": "x", "output": "given", "context": ["one"]}
+    emptied = edited(row, {**sent, "output": "", "empty reference": "1", "empty passage 3": "1"})
+    assert emptied == {"id": "x", "input": "", "reference": "", "context": ["", "one", ""]}
+
+
+def test_an_empty_text_is_a_choice_of_the_form(client: Client) -> None:
+    assert change(client, "q1", reference="", **{"empty reference": "1"}) == 303
+    assert 'name="empty reference" value="1" checked' in client.get(f"{EDIT}/samples/q1").text
+    assert change(client, "q1", reference="known") == 303
+    assert 'name="empty reference" value="1" checked' not in client.get(f"{EDIT}/samples/q1").text
 
 
 def test_ten_thousand_hostile_texts_pass_through_a_form_unchanged() -> None:
@@ -373,21 +393,24 @@ def test_no_link_is_followed_out_of_the_folder(client: Client, folder: Path, tmp
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("answers.csv", "answers.jsonl"),
-        ("../../etc/passwd", "etc_passwd.jsonl"),
-        ("in memory", "in_memory.jsonl"),
-        (".hidden", "hidden.jsonl"),
-        ("con.jsonl", "con_.jsonl"),
-        ("Lpt1.v2.csv", "Lpt1_.v2.jsonl"),
-        ("\U00020000" * 90, "\U00020000" * 47 + ".jsonl"),
-        ("\u202e\x00/", "dataset.jsonl"),
-        ("Höhe/über.parquet", "Höhe_über.jsonl"),
-        ("x" * 500, f"{'x' * 100}.jsonl"),
-        ("-rf", "rf.jsonl"),
+        ("answers.jsonl", "answers"),
+        ("answers.csv", "answers.csv"),
+        ("answers.json", "answers.json"),
+        ("../../etc/passwd", "etc_passwd-#"),
+        ("in memory", "in_memory-#"),
+        (".hidden", "hidden-#"),
+        ("con.jsonl", "con_-#"),
+        ("Lpt1.v2.csv", "Lpt1_.v2.csv-#"),
+        ("\U00020000" * 90, "\U00020000" * 47 + "-#"),
+        ("\u202e\x00/", "dataset-#"),
+        ("Höhe/über.parquet", "Höhe_über.parquet-#"),
+        ("x" * 500, f"{'x' * 100}-#"),
+        ("-rf", "rf-#"),
     ],
 )
-def test_the_name_of_a_file_is_plain(folder: Path, name: str, file: str) -> None:
-    assert DatasetFolder(str(folder)).file_for(name) == file
+def test_the_name_of_a_file_is_plain_and_that_of_one_dataset(folder: Path, name: str, file: str) -> None:
+    found = DatasetFolder(str(folder)).file_for(name)
+    assert re.fullmatch(f"{re.escape(file)}\\.jsonl".replace("\\#", "[0-9a-f]{6}"), found)
 
 
 def test_folders_that_are_not_for_datasets_are_refused(tmp_path: Path) -> None:

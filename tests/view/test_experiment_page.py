@@ -92,6 +92,31 @@ def test_the_data_has_the_latest_run_of_each_cell(shown: tuple[Client, dict[tupl
     ]  # fmt: skip
 
 
+def test_a_large_matrix_comes_in_pages(
+    shown: tuple[Client, dict[tuple[str, float], Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, runs = shown
+    monkeypatch.setattr("evalstone.view.pages.experiment.ROWS_PER_PAGE", 1)
+    monkeypatch.setattr("evalstone.view.pages.experiment.COLUMNS_SHOWN", 1)
+    page, address = client.get(ADDRESS), f"{ADDRESS}?across=heat"
+    found, pages = list[str](), 0
+    while address:
+        page = client.get(address)
+        pages += 1
+        assert f"Rows {pages} to {pages} of 2" in page.words
+        assert "The first 1 of 2 values of heat are columns" in page.words
+        found += dict.fromkeys(page.links("^/runs/[^?]*$"))
+        address = next(iter(page.links(r"^/experiments/[^.]*after=")), "")
+    assert found == [f"/runs/{run.id}" for run in runs.values()]
+    assert page.links("^/experiments/[^.]*across=heat$")
+    data = client.get(f"{ADDRESS}.json?across=heat").json
+    others = client.get(data["following"]).json
+    assert [each["run"] for each in (*data["cells"], *others["cells"])] == [run.id for run in runs.values()]
+    assert others["following"] is None
+    assert len(client.get(f"{ADDRESS}.csv").text.splitlines()) == 9
+    assert client.get(f"{ADDRESS}?after=x").status == 400
+
+
 def test_a_factor_with_the_name_of_a_column_has_its_own(tmp_path: Path) -> None:
     url = str(tmp_path / "ledger.db")
     with in_experiment(StoredCell(experiment="e", name="c", factors={"scorer": "hot", "heat": 1})):

@@ -134,7 +134,7 @@ def test_the_figures_and_the_coverage_are_those_of_the_ledger(client: Client, ur
     assert "dropped: budget spent 1 0 1 scores 3 3 6 skipped 0 1 1 failed 1 0 1 pending 0 1 1" in page.words.replace(
         "&emsp;", ""
     )
-    assert client.get("/live.json").json[0]["coverage"] == data["coverage"]["scorers"][0]["coverage"]
+    assert client.get("/live.json").json["scorers"][0]["coverage"] == data["coverage"]["scorers"][0]["coverage"]
     assert client.get("/live.csv").text.splitlines()[1].startswith(f'"shop","given","{RISING}",0.583')
 
 
@@ -430,10 +430,16 @@ def test_many_streams_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         page = client.get(address)
         assert "15 streams" in page.words
         found += page.links("^/live/[^?]*$")
-        address = next(iter(page.links("after=")), "")
+        address = next(iter(page.links(r"^/live\?after=")), "")
     assert len(found) == len({*found}) == len(names)
     assert page.links("^/live$")
-    assert len(client.get("/live.json").json) == len(names)
+    listed, address = list[str](), "/live.json"
+    while address:
+        data = client.get(address).json
+        listed += [each["stream"] for each in data["scorers"]]
+        address = data["following"]
+    assert len(listed) == len({*listed}) == len(names)
+    assert len(client.get("/live.csv").text.splitlines()) == 1 + len(names)
     assert "It has , a/b, c, d\\ud800, s00" in client.get("/live/none").words
     assert "and 3 more" in client.get("/live/none").words
 

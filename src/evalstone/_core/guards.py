@@ -20,7 +20,7 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     """Whether a value maps keys to values."""
-    return isinstance(value, Mapping)
+    return type(value) is dict or isinstance(value, Mapping)  # the check of an abstract class takes ten times as long
 
 
 def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:

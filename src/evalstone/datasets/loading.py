@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import count, escaped, excerpt, named
-from evalstone._core.guards import is_list
+from evalstone._core.guards import class_of, is_list
 from evalstone._core.json import storable
 from evalstone._core.phases import phase
 from evalstone._core.sizes import Limit
@@ -30,7 +30,7 @@ from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, TableLike, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.types import Sample
 
 T = TypeVar("T")
@@ -62,10 +62,14 @@ class Dataset:
         return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
 
     def __post_init__(self) -> None:
+        given = cast("object", self.samples)
+        if not isinstance(given, SpooledSamples):
+            object.__setattr__(self, "samples", tuple(self.samples) if isinstance(given, Iterable) else ())
         check_argument("name", self.name, Annotated[str, NAME], "Dataset")
-        if isinstance(self.samples, SpooledSamples):
+        if not isinstance(given, Iterable):
+            raise ConfigError(invalid("samples", "samples in an order", given, class_of(given).__name__))
+        if isinstance(given, SpooledSamples):
             return
-        object.__setattr__(self, "samples", tuple(self.samples))
         places: dict[str, int] = {}
         for place, sample in enumerate(self.samples, start=1):
             if (first := places.setdefault(storable(sample.id), place)) != place:

@@ -291,6 +291,7 @@ def _unfitted(
         n_failed=summary.n_failed,
         n_by_score=sum(labeled.chosen.get(pair.sample_id) in ("uncertain", "stratified") for pair in pairs),
         n_by_hand=sum(labeled.chosen.get(pair.sample_id) == "hand" for pair in pairs),
+        n_shared=sum(labeled.chosen.get(pair.sample_id) == "shared" for pair in pairs),
         run_size=None if strata is None else strata.run_size,
         stop_reason=run.stop_reason,
         columns=labeled.columns,

@@ -63,10 +63,9 @@ class Cascade(Composite, init=False):
     def __init__(
         self, primary: JudgeSpec, fallback: JudgeSpec, threshold: float = 0.9, *, limits: Limits = NO_LIMITS
     ) -> None:
+        vars(self).update(primary=primary, fallback=fallback, threshold=threshold, limits=limits)
         object.__setattr__(self, "primary", parse_member("primary", primary))
         object.__setattr__(self, "fallback", parse_member("fallback", fallback))
-        object.__setattr__(self, "threshold", threshold)
-        object.__setattr__(self, "limits", limits)
         if self.primary.identity == self.fallback.identity:
             raise ConfigError(
                 repeated("judges", self.primary.identity, f"{self.primary.identity} appears twice in the cascade")

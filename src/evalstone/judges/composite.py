@@ -248,11 +248,11 @@ class Panel(Composite, init=False):
     def __init__(
         self, *judges: JudgeSpec, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
     ) -> None:
+        vars(self).update(judges=judges, vote=vote, quorum=quorum, limits=limits)
         members = tuple(
             parse_member(f"judge {number} of a panel", judge) for number, judge in enumerate(judges, start=1)
         )
-        for name, value in (("judges", members), ("vote", vote), ("quorum", quorum), ("limits", limits)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "judges", members)
         names = [judge.identity for judge in self.judges]
         if len(names) < 2:
             raise ConfigError(f"a panel needs at least two judges, not {len(names)}")
@@ -332,9 +332,8 @@ class SelfConsistency(Composite, init=False):
     repeats: Annotated[int, Range(2, 1000)] = 5
 
     def __init__(self, judge: JudgeSpec, repeats: int = 5, *, limits: Limits = NO_LIMITS) -> None:
+        vars(self).update(judge=judge, repeats=repeats, limits=limits)
         object.__setattr__(self, "judge", parse_member("judge", judge))
-        object.__setattr__(self, "repeats", repeats)
-        object.__setattr__(self, "limits", limits)
         check_settings(self)
         if _repeats(self.judge):
             raise ConfigError(f"{self.judge.identity} already repeats its questions; raise its repeats instead")

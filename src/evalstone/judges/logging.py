@@ -38,9 +38,8 @@ class LoggingJudge(Judge, init=False):
     include_inputs: bool = False
 
     def __init__(self, judge: JudgeSpec, path: str | Path = "judge.jsonl", include_inputs: bool = False) -> None:
+        vars(self).update(judge=judge, path=path, include_inputs=include_inputs)
         object.__setattr__(self, "judge", parse_member("judge", judge))
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "include_inputs", include_inputs)
         check_settings(self)
         for name in ("cacheable", "deterministic", "members", "note"):
             object.__setattr__(self, name, getattr(self.judge, name))

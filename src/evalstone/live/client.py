@@ -149,6 +149,8 @@ class Live:
         front_end: FrontEnd = PYTHON,
         on_record: Callable[[Record, Sample, Scorer], object] | None = None,
     ) -> None:
+        self.stream = stream
+        self._rates: tuple[float, ...] = ()
         plan = plan_for([Sample(output="-")], scorers, judge=judge)
         if not plan.scorers:
             raise ConfigError("live scoring needs a scorer")
@@ -170,7 +172,6 @@ class Live:
         if priority == "idle" and not process:
             raise ConfigError('priority="idle" is of a worker process, and process=False has none')
         check_argument("filter", filter, Callable[[Submission], object] | None)
-        self.stream = stream
         rates = _rates(plan.scorers, sampling)
         self._rates = tuple(rates.values())
         self._filter, self._unsampled = filter, unsampled

@@ -250,16 +250,16 @@ def _no_better_than_one_answer(note: Note, _: FrontEnd) -> str:
 
 
 def _not_at_random(note: Note) -> str:
-    by_score, by_hand = note["by_score"], note["by_hand"]
-    how = "chosen by the judge's score" if by_score else "chosen by hand"
-    if by_score and by_hand:
-        how += f" ({by_score:,}) or by hand ({by_hand:,})"
-    labels = part_of(by_score + by_hand, note["of"], "label")
-    if by_hand:
+    ways = {"by the judge's score": note["by_score"], "by hand": note["by_hand"], "for another run": note["shared"]}
+    known = {way: number for way, number in ways.items() if number}
+    how = [f"{way} ({number:,})" for way, number in known.items()] if len(known) > 1 else [*known]
+    chosen = " or ".join(filter(None, (", ".join(how[:-1]), how[-1])))
+    labels = part_of(sum(known.values()), note["of"], "label")
+    if len(known) > 1 or not note["by_score"]:
         way_out = "choose samples to label at random"
     else:
         way_out = "a file of labels with the columns stratum, stratum_size and run_size lets them be weighted"
-    return f"{labels} of samples {how}: they are unlike the others, which biases the figures; {way_out}"
+    return f"{labels} of samples chosen {chosen}: they are unlike the others, which biases the figures; {way_out}"
 
 
 def _effects(note: Note) -> str:

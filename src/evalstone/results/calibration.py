@@ -123,6 +123,8 @@ class Calibration(Framed, Shown):
     """Labeled samples with a score that were chosen by the judge's score: where it was uncertain, or within strata."""
     n_by_hand: int = 0
     """Labeled samples with a score that were chosen by hand."""
+    n_shared: int = 0
+    """Labeled samples with a score that were chosen because another run has labels of them."""
     run_size: int | None = None
     """The number of samples of the labeled run, if labels were drawn by strata of its scores and are weighted; None if
     they are taken as they are."""

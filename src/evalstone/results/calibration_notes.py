@@ -54,9 +54,15 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
             yield note(
                 "strata_without_labels", "warning", samples=calibration.n_without_labels, of=calibration.run_size
             )
-    elif calibration.n_by_score or calibration.n_by_hand:
-        by_score, by_hand = calibration.n_by_score, calibration.n_by_hand
-        yield note("labels_not_at_random", "caution", by_score=by_score, by_hand=by_hand, of=len(calibration.pairs))
+    elif calibration.n_by_score or calibration.n_by_hand or calibration.n_shared:
+        yield note(
+            "labels_not_at_random",
+            "caution",
+            by_score=calibration.n_by_score,
+            by_hand=calibration.n_by_hand,
+            shared=calibration.n_shared,
+            of=len(calibration.pairs),
+        )
     if len(scores) > 1 and len(set(scores)) == 1:
         yield note("no_discrimination", "warning")
     elif calibration.only_verdict:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core.file_format import DATASET_EDITS_FORMAT, SAMPLE_FORMAT
 from evalstone._core.files import cannot_write, is_folder, lock, private
-from evalstone._core.json import storable
+from evalstone._core.json import content_hash, storable
 from evalstone.datasets.loading import Dataset, load
 from evalstone.datasets.stored import RECORDS, SUMMARY, sample_lines
 from evalstone.datasets.writing import plain_line, write_text
@@ -117,15 +117,19 @@ class DatasetFolder:
         return str(Path(self.shown) / file)
 
     def file_for(self, dataset: str) -> str:
-        """The name of the file that a dataset is saved as: its own, unless a file is there that isn't one of ours."""
-        stem = dataset.removesuffix(".gz")
-        for suffix in (LINES, ".ndjson", ".json", ".csv", ".tsv", ".parquet"):
-            stem = stem.removesuffix(suffix)
+        """The name of the file that a dataset is saved as: its own, unless a file is there that isn't one of ours.
+
+        Datasets of different names are different files: `x.csv` and `x.json` stay apart, and a name that no file has
+        has a hash added.
+        """
+        stem = dataset.removesuffix(LINES)
         plain = "".join(each if each.isalnum() or each in "-_." else "_" for each in unicodedata.normalize("NFC", stem))
         plain = plain.lstrip(".-_").rstrip(".")[:LONGEST_NAME] or "dataset"
         plain = plain.encode()[:MOST_BYTES_OF_NAME].decode(errors="ignore")
         device, dot, rest = plain.partition(".")
         plain = f"{device}_{dot}{rest}" if device.lower() in _RESERVED else plain
+        if plain != stem:
+            plain = f"{plain}-{content_hash(dataset)[:6]}"
         number, name = 1, f"{plain}{LINES}"
         while not self.is_ours(name) and not (self.path / f"{name}{EDITS}").exists():
             number += 1

@@ -127,9 +127,19 @@ class Experiment:
         """The state of a cell. In a process that runs, cells that it hasn't come to yet are waiting."""
         if cell.card is None:
             return "waiting"
-        if cell.planned and cell.card.state == "complete" and self.planned.index(cell) >= self.n_done and self.is_alive:
+        if (
+            cell.planned
+            and cell.card.state == "complete"
+            and self.is_alive
+            and self._place[cell.stored.name] >= self.n_done
+        ):
             return "waiting"
         return cell.card.state
+
+    @cached_property
+    def _place(self) -> Mapping[str, int]:
+        """The places of the planned cells by name."""
+        return {cell.stored.name: place for place, cell in enumerate(self.planned)}
 
     @cached_property
     def results(self) -> tuple[int, int | None]:

@@ -165,6 +165,18 @@ def suffix_of(request: Request) -> str:
     return suffix
 
 
+def number_in(request: Request, name: str) -> int:
+    """The number of a row in an address; 0 for none.
+
+    Raises:
+        BadAddress: It is none.
+    """
+    text = request.query_params.get(name, "") or "0"
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise BadAddress(f"{name} must be the number of a row.")
+    return int(text)
+
+
 def query_in(request: Request, kind: type[Q]) -> Q:
     """The filters, the order and the place in an address.
 

@@ -51,6 +51,8 @@ class Field:
         is_escaped: Whether it has escapes.
         locked: Why it can't be edited here; "" if it can.
         is_usual: Whether it is always shown.
+        empty: The name of the field that says whether nothing is an empty text, and not no text; "" if it is no text.
+        is_empty: Whether it is an empty text.
     """
 
     name: str
@@ -60,6 +62,8 @@ class Field:
     is_escaped: bool = False
     locked: str = ""
     is_usual: bool = True
+    empty: str = ""
+    is_empty: bool = False
 
     @property
     def html(self) -> Markup:
@@ -107,12 +111,14 @@ def _is_plain(each: str) -> bool:
     return each in "\n\t" or (each.isprintable() and not _SELECTORS[0] <= each <= _SELECTORS[1])
 
 
-def _text(name: str, label: str, text: str, *, is_usual: bool = True) -> Field:
+def _text(name: str, label: str, old: str | None, *, is_usual: bool = True) -> Field:
+    """The field for a text; None for no text."""
+    text, empty, is_empty = old or "", f"empty {name}", old == ""
     windows = "\r" in text and "\r" not in text.replace("\r\n", "") and "\n" not in text.replace("\r\n", "")
     plain = text.replace("\r\n", "\n") if windows else text
     if "\r" in plain or visible(plain) != plain:
-        return Field(name, label, with_escapes(text), is_escaped=True, is_usual=is_usual)
-    return Field(name, label, plain, is_usual=is_usual)
+        return Field(name, label, with_escapes(text), is_escaped=True, is_usual=is_usual, empty=empty)
+    return Field(name, label, plain, is_usual=is_usual, empty=empty, is_empty=is_empty)
 
 
 def _json(name: str, value: Any, *, is_usual: bool = False) -> Field:
@@ -134,15 +140,19 @@ def fields_of(row: Mapping[str, Any]) -> list[Field]:
     return fields
 
 
-def text_field(name: str, label: str, text: str) -> Field:
-    """The field of a form for a text."""
+def text_field(name: str, label: str, text: str | None) -> Field:
+    """The field of a form for a text; None for no text."""
     return _locked(_text(name, label, text))
 
 
 def sent_text(each: Field, sent: Mapping[str, str], old: str | None) -> str | None:
     """The text that a form says; None for none. old: the one that the field was made from. Errors as for `edited`."""
-    text = sent.get(each.name, each.shown).replace("\r\n", "\n")
-    return old if each.locked or text == each.shown else _read(each, text, old) or None
+    if each.locked or each.name not in sent:
+        return old
+    text = sent[each.name].replace("\r\n", "\n")
+    if not text:
+        return "" if sent.get(each.empty) else None
+    return old if text == each.shown else _read(each, text, old)
 
 
 def _locked(each: Field) -> Field:
@@ -160,23 +170,23 @@ def _as_locked(each: Field, why: str) -> Field:
 
 def _fields(row: Mapping[str, Any]) -> Iterator[Field]:
     for name in TEXTS:
-        yield _text(name, LABELS.get(name, name), row.get(name) or "")
+        yield _text(name, LABELS.get(name, name), row.get(name))
     passages: list[str] | None = row.get("context")
     if passages is None or len(passages) <= MOST_PASSAGES:
         for number, passage in enumerate(passages or (), start=1):
             yield _text(f"passage {number}", f"passage {number}", passage)
-        yield Field(f"passage {len(passages or ()) + 1}", "another passage", "")
+        yield _text(f"passage {len(passages or ()) + 1}", "another passage", None)
     else:
         yield _json("context", passages, is_usual=True)
     for name in SAMPLE_FIELDS:
         if name == "group":
-            yield _text(name, name, row.get(name) or "", is_usual=False)
+            yield _text(name, name, row.get(name), is_usual=False)
         elif name not in (*TEXTS, "context"):
             yield _json(name, row.get(name))
 
 
 def edited(row: Mapping[str, Any], sent: Mapping[str, str]) -> Mapping[str, Any]:
-    """A sample as a form says. A field that is emptied is left out.
+    """A sample as a form says. A field that is emptied is left out, unless the form says that it is an empty text.
 
     Args:
         row: Its fields by name, as the form was made from.

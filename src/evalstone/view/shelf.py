@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import gc
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -295,7 +296,8 @@ class Shelf:
             ended = [(run, finished) for run, finished in states if finished is not None]
             others = [run for run, finished in states if finished is None] if len(ended) < len(states) else []
             if self._listed[0] != ended:
-                self._listed = ended, Listing.of(self._read_finished(ledger, ended))
+                with _keeping_all():
+                    self._listed = ended, Listing.of(self._read_finished(ledger, ended))
             return self._listed[1], [card for run in others if (card := _card_in(ledger, run)) is not None]
 
     def _read_finished(self, ledger: Ledger, ended: Sequence[tuple[str, str]]) -> Iterator[Card]:
@@ -331,6 +333,18 @@ class Shelf:
                 )
             for file in files:
                 yield _readable(lambda file=file: _card_of(file.parent), str(file.parent), str(file.parent))
+
+
+@contextmanager
+def _keeping_all() -> Generator[None]:
+    """A context for reading many runs: all that is made is kept, and looking for garbage takes as long as reading."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _card_in(ledger: Ledger, run: str, row: RunRow | None = None) -> Card | None:

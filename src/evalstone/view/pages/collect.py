@@ -187,7 +187,7 @@ def _corrected(form: Form, number: int, sample: Sample) -> Sample:
 
 
 def _reference(number: int, sample: Sample) -> Field:
-    return text_field(f"reference {number}", "expected answer", sample.reference or "")
+    return text_field(f"reference {number}", "expected answer", sample.reference)
 
 
 def _state(editing: Editing, chosen: Chosen) -> str:

@@ -24,7 +24,7 @@ from evalstone.view.forms import Form
 from evalstone.view.indexing.jobs import Building
 from evalstone.view.library import Library, progress_page
 from evalstone.view.pages.dataset_changes import TONES, ChangedField, changed_fields
-from evalstone.view.responses import BadAddress, NotThere, named, page, redirect
+from evalstone.view.responses import BadAddress, NotThere, named, number_in, page, redirect
 from evalstone.view.sample_form import Field, edited, fields_of
 from evalstone.view.versions import dataset_named
 
@@ -69,7 +69,7 @@ def edit_page(library: Library, request: Request) -> Response:
     """A dataset to edit: its changes, and its samples."""
     name = named(request.path_params["name"])
     words = request.query_params.get("q", "").casefold().split()
-    after, changes_after = (_number(request, each) for each in ("after", "changes"))
+    after, changes_after = (number_in(request, each) for each in ("after", "changes"))
     with library.shelf.reading() as ledger:
         editing = opened(library, name, ledger)
         if not isinstance(editing, Editing):
@@ -111,13 +111,6 @@ def edit_page(library: Library, request: Request) -> Response:
         following=with_query(address, [*query, ("after", str(following))]) + "#samples" if following else "",
         new_href=edit_address(name, "new"),
     )
-
-
-def _number(request: Request, name: str) -> int:
-    text = request.query_params.get(name, "") or "0"
-    if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise BadAddress(f"{name} must be the number of a row.")
-    return int(text)
 
 
 def _counts(editing: Editing) -> str:

@@ -21,7 +21,7 @@ from evalstone.view.pages.compare import MOST_RUNS
 from evalstone.view.pages.marks import MeanCell
 from evalstone.view.pages.runs import COMPARED
 from evalstone.view.pages.runs_table import mean_cell
-from evalstone.view.responses import SOON, BadAddress, NotThere, csv_file, json_data, named, page, suffixed
+from evalstone.view.responses import SOON, BadAddress, NotThere, csv_file, json_data, named, number_in, page, suffixed
 from evalstone.view.shelf import dataset_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ WATCH = "5"
 CELL_STATES: Mapping[str, tuple[str, Tone]] = {**STATES, "waiting": ("waiting", "dim")}
 MOST_COLUMNS = 8
 """The most values of the factor that are columns unless another one is chosen."""
+ROWS_PER_PAGE, COLUMNS_SHOWN = 50, 24
+"""The rows and the columns of a matrix that a page shows."""
+MOST_OFFERED = 200
+"""The number of cells that are offered to compare with."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +128,6 @@ def experiment_page(library: Library, request: Request) -> Response:
     chosen = request.query_params.get("baseline", "")
     if chosen and chosen not in {cell.stored.name for cell in cells}:
         raise BadAddress(f"The experiment has no cell {chosen}.")
-    compared = _compared(library, found, chosen, compute=not suffix)
-    if suffix == JSON:
-        return json_data(_data(library, found, factors, compared))
-    if suffix == CSV:
-        return csv_file(_csv(found, factors, compared), name)
     across = request.query_params.get("across", "") or _usual(cells, factors)
     if across and across not in factors:
         raise BadAddress(f"The experiment has no factor {across}; it has {', '.join(factors) or 'none'}.")
@@ -136,6 +135,18 @@ def experiment_page(library: Library, request: Request) -> Response:
     columns = list(dict.fromkeys(cell.value(across) for cell in cells)) if across else [""]
     state = [("file", path)] * bool(path)
     base = [("baseline", chosen)] * bool(chosen)
+    kept = [("across", across)] * bool(request.query_params.get("across")) + state
+    rows = list(dict.fromkeys(tuple(cell.value(factor) for factor in down) for cell in cells))
+    first = number_in(request, "after")
+    shown_rows = set(rows[first : first + ROWS_PER_PAGE])
+    shown = [cell for cell in cells if tuple(cell.value(factor) for factor in down) in shown_rows]
+    more = [("after", str(first + ROWS_PER_PAGE))] if len(rows) > first + ROWS_PER_PAGE else []
+    following = experiment_address(name, suffix, [*kept, *base, *more]) if more else ""
+    compared = _compared(library, found, chosen, [] if suffix else shown)
+    if suffix == JSON:
+        return json_data(_data(library, found, shown, factors, compared, following))
+    if suffix == CSV:
+        return csv_file(_csv(found, factors, compared), name)
     watch = WATCH if found.is_running else SOON if compared.progress else ""
     ticked = [cell for cell in cells if cell.card is not None and cell.card.metadata is not None]
     return page(
@@ -163,7 +174,13 @@ def experiment_page(library: Library, request: Request) -> Response:
         token=library.form_token,
         here=experiment_address(name, pairs=state),
         across=across,
-        columns=columns,
+        columns=columns[:COLUMNS_SHOWN],
+        n_columns=len(columns),
+        n_rows=len(rows),
+        first_row=first + 1,
+        last_row=first + len(shown_rows),
+        first=experiment_address(name, pairs=[*kept, *base]) if first else "",
+        following=following,
         down=down,
         choices=[
             Link(factor, experiment_address(name, pairs=[("across", factor), *base, *state]), factor == across)
@@ -171,23 +188,27 @@ def experiment_page(library: Library, request: Request) -> Response:
         ]
         if len(factors) > 1
         else [],
-        kept=[("across", across)] * bool(request.query_params.get("across")) + state,
-        baselines=[
-            (cell.stored.name, cell.stored.name, cell in compared.baselines.values())
-            for cell in cells
-            if cell.card is not None
-        ],
+        kept=kept,
+        baselines=_offered(cells, compared),
         compared=compared,
-        matrices=_matrices(found, down, across, columns, compared, library),
+        matrices=_matrices(found, shown, down, across, columns[:COLUMNS_SHOWN], compared, library),
         factors=factors,
-        rows=[_row(library, found, cell, factors) for cell in cells],
+        rows=[_row(library, found, cell, factors) for cell in shown],
         comparisons=_comparisons(cells),
         can_compare=len(ticked) > 1,
         exports=[
-            Link(text, experiment_address(name, suffix, [*base, *state]))
-            for text, suffix in (("CSV", CSV), ("JSON", JSON))
+            Link("CSV of all cells", experiment_address(name, CSV, [*base, *state])),
+            Link("JSON", experiment_address(name, JSON, [*kept, *base, *([("after", str(first))] if first else [])])),
         ],
     )
+
+
+def _offered(cells: Sequence[Cell], compared: Compared) -> list[tuple[str, str, bool]]:
+    """The cells that the others can be compared with, and whether they are."""
+    chosen = {cell.stored.name for cell in compared.baselines.values()}
+    ran = [cell.stored.name for cell in cells if cell.card is not None]
+    offered = [*ran[:MOST_OFFERED], *(name for name in ran[MOST_OFFERED:] if name in chosen)]
+    return [(name, name, name in chosen) for name in offered]
 
 
 # ---- The process ----
@@ -260,8 +281,10 @@ def _usual(cells: Sequence[Cell], factors: Sequence[str]) -> str:
     return few[-1] if few else ""
 
 
-def _compared(library: Library, found: Experiment, chosen: str, *, compute: bool) -> Compared:
-    """The differences of cells from the one that was chosen, or the pinned one, or the first one over the same data."""
+def _compared(library: Library, found: Experiment, chosen: str, shown: Sequence[Cell]) -> Compared:
+    """The differences of cells from the one that was chosen, or the pinned one, or the first one over the same data.
+    Those of the cells that are shown are computed, and the others as time allows."""
+    needed = {cell.card.id for cell in shown if cell.card is not None}
     groups: dict[str, list[Cell]] = {}
     for cell in found.cells:
         if cell.card is not None and cell.card.metadata is not None:
@@ -283,8 +306,11 @@ def _compared(library: Library, found: Experiment, chosen: str, *, compute: bool
         others = [other for other in others if other.state in COMPARED]
         known = library.comparisons.differences(card, others)
         missing = [other for other in others if other.id not in known]
-        if compute and missing and card.state in COMPARED:
-            building = library.comparisons.compute(card, missing)
+        if needed and missing and card.state in COMPARED:
+            later = [other for other in missing if other.id not in needed]
+            building = library.comparisons.compute(
+                card, [other for other in missing if other.id in needed], others=later
+            )
             if building is not None:
                 progress.append(f"{building.done:,} of {building.total or len(missing):,} cells over {dataset}")
             known = library.comparisons.differences(card, others)
@@ -306,9 +332,15 @@ def _baseline(cells: Sequence[Cell], wanted: Cell | None, pinned: str) -> Cell:
 
 
 def _matrices(
-    found: Experiment, down: Sequence[str], across: str, columns: Sequence[str], compared: Compared, library: Library
+    found: Experiment,
+    cells: Sequence[Cell],
+    down: Sequence[str],
+    across: str,
+    columns: Sequence[str],
+    compared: Compared,
+    library: Library,
 ) -> list[Matrix]:
-    cells = found.cells
+    """A matrix for each scorer of these cells."""
     titles = {
         title: directed(title, lower_is_better=scorer.lower_is_better)
         for cell in cells
@@ -409,7 +441,14 @@ def _comparisons(cells: Sequence[Cell]) -> list[Link]:
 # ---- The data ----
 
 
-def _data(library: Library, found: Experiment, factors: Sequence[str], compared: Compared) -> dict[str, Any]:
+def _data(
+    library: Library,
+    found: Experiment,
+    cells: Sequence[Cell],
+    factors: Sequence[str],
+    compared: Compared,
+    following: str,
+) -> dict[str, Any]:
     launch = found.launch
     done, total = found.results
     return {
@@ -424,7 +463,8 @@ def _data(library: Library, found: Experiment, factors: Sequence[str], compared:
         "n_results": done,
         "n_expected": total,
         "cost": found.cost,
-        "cells": [_cell_data(library, found, cell, compared) for cell in found.cells],
+        "cells": [_cell_data(library, found, cell, compared) for cell in cells],
+        "following": following or None,
     }
 
 

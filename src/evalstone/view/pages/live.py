@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, number
@@ -49,14 +49,14 @@ def live_page(library: Library, request: Request) -> Response:
     after = storable(request.query_params.get("after", ""))
     with library.live_ledger() as ledger:
         cards, names = library.shelf.cards(), streams(ledger)
-        rest = [name for name in names if suffix or not after or name > after]
-        shown = rest if suffix else rest[:STREAMS_PER_PAGE]
+        if suffix == CSV:
+            return csv_file(_streams_csv(library, cards, names), "live")
+        rest = [name for name in names if not after or name > after]
+        shown = rest[:STREAMS_PER_PAGE]
         found = [Stream.of(ledger, library.readings, cards, name, LiveQuery()) for name in shown]
-    lines = [{"stream": stream.name, **each} for stream in found for each in _scorers_data(stream)]
+    following = with_query(f"/live{suffix}", [("after", shown[-1])]) if len(rest) > len(shown) else ""
     if suffix == JSON:
-        return json_data(lines)
-    if suffix == CSV:
-        return csv_file(csv_rows(HEADER, ([line[name] for name in HEADER] for line in lines)), "live")
+        return json_data({"scorers": [*_lines(found)], "following": following or None})
     return page(
         "live.html",
         title="Live scores",
@@ -64,8 +64,20 @@ def live_page(library: Library, request: Request) -> Response:
         total=len(names),
         places=library.shelf.places,
         first="/live" if after else "",
-        following=with_query("/live", [("after", shown[-1])]) if len(rest) > len(shown) else "",
+        json_href=with_query("/live.json", [("after", after)] if after else []),
+        following=following,
     )
+
+
+def _lines(found: Iterable[Stream]) -> Iterator[dict[str, Any]]:
+    return ({"stream": stream.name, **each} for stream in found for each in _scorers_data(stream))
+
+
+def _streams_csv(library: Library, cards: Sequence[Card], names: Sequence[str]) -> Iterator[str]:
+    """All scorers of all streams, which are read one after the other."""
+    with library.live_ledger() as ledger:
+        found = (Stream.of(ledger, library.readings, cards, name, LiveQuery()) for name in names)
+        yield from csv_rows(HEADER, ([line[name] for name in HEADER] for line in _lines(found)))
 
 
 def stream_page(library: Library, request: Request) -> Response:
