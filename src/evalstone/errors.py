@@ -517,6 +517,8 @@ def user_line(error: BaseException) -> str:
     places = [
         (path, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if not (path := frame.f_code.co_filename).startswith(libraries) and "site-packages" not in path
+        if not (path := frame.f_code.co_filename).startswith(libraries)
+        and "site-packages" not in path
+        and (path, frame.f_code.co_name) != ("<string>", "__init__")  # which a dataclass has generated
     ]
     return f"{Path(places[-1][0]).name}, line {places[-1][1]}" if places else ""

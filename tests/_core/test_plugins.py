@@ -20,6 +20,7 @@ from evalstone.judges.parse import PLUGINS as JUDGE_PLUGINS
 from evalstone.judges.parse import added as added_judge
 from evalstone.run.hidden_plugins import hidden_plugins
 from evalstone.scorers import SCORERS, parse_scorer
+from evalstone.scorers.described import plugged_in
 from evalstone.scorers.registry import PLUGINS as SCORER_PLUGINS
 from evalstone.scorers.registry import added as added_scorer
 from evalstone.types.scorer_names import is_named, without_fingerprints
@@ -293,6 +294,71 @@ def test_an_object_that_is_no_scorer_of_that_name_is_refused(site: Path) -> None
     assert parse_scorer("fine").name == "fine"
     with pytest.raises(ConfigError, match="letters"):
         parse_scorer("my-name")
+
+
+RAISING = """
+    from evalstone import Score, Scorer
+
+    class Odd:
+        def __getattr__(self, name):
+            raise RuntimeError("odd " + name)
+
+    class Made:
+        def as_scorer(self):
+            raise OSError("no disk")
+
+    class Undescribed(Scorer):
+        name = "fields"
+
+        @property
+        def required_fields(self):
+            raise RuntimeError("no fields")
+
+        def score(self, *, output: str) -> Score: ...
+
+    class Post(Scorer):
+        name = "post"
+
+        def __post_init__(self):
+            raise ValueError("not today")
+
+        def score(self, *, output: str) -> Score: ...
+
+    class Lazy(type(Scorer)):
+        @property
+        def name(cls):
+            raise RuntimeError("no name")
+
+    class Unnamed(Scorer, metaclass=Lazy):
+        def score(self, *, output: str) -> Score: ...
+
+    odd, made, fields = Odd(), Made(), Undescribed()
+"""
+PARTS = {
+    "odd": "can't be made: RuntimeError: odd as_scorer",
+    "made": "can't be made: OSError: no disk",
+    "fields": "can't be described: RuntimeError: no fields",
+    "unnamed": "can't be made: RuntimeError: no name",
+}
+
+
+def test_what_the_code_of_a_package_raises_is_said_of_its_own_scorer(site: Path) -> None:
+    """An OSError in it is none of writing to the terminal, and others are listed nevertheless."""
+    places = {"odd": "odd", "made": "made", "fields": "fields", "unnamed": "Unnamed", "post": "Post"}
+    entries = {packages.SCORERS: {name: f"acme_raising:{value}" for name, value in places.items()}}
+    installed(site, "acme-eval", entries, {"acme_raising": RAISING})
+    told = dict[str, str]()
+    for plugin in SCORER_PLUGINS:
+        try:
+            plugged_in(plugin)
+        except ConfigError as error:
+            told[plugin.name] = str(error).partition(" (acme_raising.py, line ")[0]
+    assert told == {name: f"the scorer {name} of acme-eval 1.2.0 {part}" for name, part in PARTS.items()}
+    for name in ("odd", "made"):
+        with pytest.raises(ConfigError, match=PARTS[name].partition(": ")[2]):
+            parse_scorer(f"acme_raising:{name}")
+    with pytest.raises(ConfigError, match=r"post can't be made: ValueError: not today \(acme_raising.py, line 25\)"):
+        parse_scorer("post")
 
 
 def test_an_object_that_is_no_judge_is_refused(site: Path) -> None:

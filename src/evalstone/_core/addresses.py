@@ -134,14 +134,17 @@ def of_kind(named: str, expected: str, base: str, value: Any) -> Problem:
     return invalid(named, expected, value).worded(f"{named} is not {expected}, but {found}")
 
 
-def built(named: str, build: Callable[..., T], arguments: Mapping[str, Any]) -> T:
-    """What a class or a function of the user's code returns. Raises ConfigError, with the line, for what it raises."""
+def built(named: str, build: Callable[..., T], arguments: Mapping[str, Any], what: str = "made") -> T:
+    """What a class or a function of the user's code returns. Raises ConfigError, with the line, for what it raises.
+
+    what: what it then can't be, for errors.
+    """
     try:
         return build(**arguments)
     except (Exception, SystemExit) as error:
         if isinstance(error, EvalstoneError):
             raise
-        raise ConfigError(f"{named} can't be made: {described(error)}") from error
+        raise ConfigError(f"{named} can't be {what}: {described(error)}") from error
 
 
 def _imported(where: Path, module: str, named: str) -> ModuleType:

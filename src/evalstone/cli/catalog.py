@@ -55,25 +55,25 @@ def scorers(
     option: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
     """
     from evalstone.scorers import SCORERS, parse_scorers
-    from evalstone.scorers.described import Described, built_in, built_in_named
-    from evalstone.scorers.registry import PLUGINS, TEMPLATES, added, plugged_in
+    from evalstone.scorers import described as of
+    from evalstone.scorers.registry import PLUGINS, TEMPLATES, plugged_in
 
     if system is not None:
         _list_foreign(system, name, as_json=as_json)
         return ExitCode.OK
     if name is None:
         if as_json:
-            own = [each.to_dict() for each in built_in()]
+            own = [each.to_dict() for each in of.built_in()]
             deliver(json_lines(as_json, *own, *map(_plugin_data, PLUGINS)))
         else:
             _list_scorers()
         return ExitCode.OK
-    if (described := built_in_named(name)) is None:
+    if (described := of.built_in_named(name)) is None:
         if (plugin := plugged_in(name)) is not None:
-            described = Described(plugin.name, added(plugin), plugin)
+            described = of.plugged_in(plugin)
         elif ":" in name or "(" in name:
             (scorer,) = parse_scorers(scorer_specs([name]))
-            described = Described(scorer.name, type(scorer))
+            described = of.Described(scorer.name, type(scorer))
         else:
             scorer_specs([name])
             raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()]))
@@ -85,11 +85,10 @@ def scorers(
 def _plugin_data(plugin: Plugin) -> dict[str, Any]:
     """A plug-in's scorer as JSON data; one that can't be used by its error."""
     from evalstone._core.file_format import SCORER_FORMAT
-    from evalstone.scorers.described import Described
-    from evalstone.scorers.registry import added
+    from evalstone.scorers.described import plugged_in
 
     try:
-        return Described(plugin.name, added(plugin), plugin).to_dict()
+        return plugged_in(plugin).to_dict()
     except ConfigError as error:
         return {"format": SCORER_FORMAT, "name": plugin.name, "package": plugin.package, "error": str(error)}
 
@@ -109,14 +108,14 @@ def _list_scorers() -> None:
 
 def _list_added_scorers() -> None:
     """Print the scorers of plug-ins, and why others can't be used."""
-    from evalstone.scorers.described import Described
-    from evalstone.scorers.registry import PLUGINS, added
+    from evalstone.scorers.described import plugged_in
+    from evalstone.scorers.registry import PLUGINS
 
     rows = table("scorers of packages", "package", *SCORER_COLUMNS, numbers=["judge calls"])
     refused: list[ConfigError] = []
     for plugin in PLUGINS:
         try:
-            row = _scorer_row(Described(plugin.name, added(plugin), plugin))
+            row = _scorer_row(plugged_in(plugin))
         except ConfigError as error:
             refused.append(error)
         else:

@@ -426,9 +426,17 @@ ScorerSpec: TypeAlias = str | Mapping[str, Any] | Scorer | type[Scorer] | Scorer
 function of sample fields."""
 
 
+def docstring(kind: type[Scorer]) -> str:
+    """A scorer's docstring, or that of the scorer that it derives from; its name if it has none."""
+    text = inspect.getdoc(kind)
+    if text and text != inspect.getdoc(Scorer):
+        return text
+    return kind.name if isinstance(kind.name, str) else kind.__name__  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
 def summary(kind: type[Scorer]) -> str:
     """The first line of a scorer's docstring."""
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
+    return docstring(kind).partition("\n")[0]
 
 
 def value_of(sample: Sample, name: str) -> Any:

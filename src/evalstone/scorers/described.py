@@ -15,7 +15,7 @@ from evalstone.questions.base import Question
 from evalstone.scorers.base import Scorer, summary
 from evalstone.scorers.definitions import Defined
 from evalstone.scorers.parameters import Parameter, applies_another, documentation, parameters_of
-from evalstone.scorers.registry import SCORERS, TEMPLATES
+from evalstone.scorers.registry import SCORERS, TEMPLATES, added
 
 
 class AskedPrompt(NamedTuple):
@@ -28,10 +28,7 @@ class AskedPrompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Described:
-    """A kind of scorer, or a scorer of a plug-in.
-
-    Properties raise ConfigError for what a plug-in's own code raises.
-    """
+    """A kind of scorer, or a scorer of a plug-in: see `plugged_in`."""
 
     name: str
     scorer: type[Scorer] | Scorer
@@ -47,7 +44,7 @@ class Described:
         """What it measures, in one line."""
         if isinstance(self.scorer, type):
             return summary(self.scorer)
-        return built(self.scorer.name, self.scorer.description, {})
+        return self.scorer.description()
 
     @property
     def text(self) -> str:
@@ -120,6 +117,13 @@ class Described:
             "interpretation": [{"from": floor, "meaning": meaning} for floor, meaning in kind.interpretation],
             "advice": kind.advice,
         }
+
+
+def plugged_in(plugin: Plugin) -> Described:
+    """A plug-in's scorer. Raises ConfigError if it can't be used, and for what its own properties raise."""
+    described = Described(plugin.name, added(plugin), plugin)
+    built(str(plugin), described.to_dict, {}, "described")
+    return described
 
 
 def built_in() -> list[Described]:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
 from evalstone._core.declarations import allowed_values
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, docstring
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -20,7 +20,7 @@ def applies_another(kind: type[Scorer]) -> bool:
 
 def documentation(kind: type[Scorer]) -> str:
     """The definition of a scorer: its docstring up to the parameters."""
-    return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()
+    return docstring(kind).partition("Attributes:\n")[0].strip()
 
 
 class Parameter(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
@@ -191,7 +192,14 @@ def imported(address: str, parameters: Mapping[str, Any] | None = None) -> Score
 
 
 def _own(value: Any, parameters: Mapping[str, Any], named: str) -> Scorer:
-    """An object of the user's code or of a plug-in as a scorer. named: how it was named."""
+    """An object of the user's code or of a plug-in as a scorer. named: how it was named.
+
+    Raises ConfigError if it isn't one, and for what its own code raises.
+    """
+    return built(named, functools.partial(_scorer_of, value, parameters, named), {})
+
+
+def _scorer_of(value: Any, parameters: Mapping[str, Any], named: str) -> Scorer:
     if inspect.isclass(value) and issubclass(value, Scorer):
         return _made(value, parameters, named)
     if callable(as_scorer := getattr(value, "as_scorer", None)):
@@ -217,7 +225,7 @@ def added(plugin: Plugin) -> type[Scorer] | Scorer:
     value: Any = plugin.load()
     if not (inspect.isclass(value) and issubclass(value, Scorer)):
         value = _own(value, {}, str(plugin))
-    name = getattr(value, "name", None)
+    name = built(str(plugin), functools.partial(getattr, value, "name", None), {})
     if name != plugin.name:
         own = f"the name {name}" if isinstance(name, str) else "no fixed name"
         raise ConfigError(
