@@ -202,7 +202,7 @@ def test_a_process_that_only_reads_leaves_one_that_asks_alone(tmp_path: Path) ->
         async with AsyncLedger(path) as first:
             with Ledger(path) as other:
                 other.start_run(run())
-                other.release_leases()
+                other.leases.release_all()
                 await asyncio.sleep(0.3)
                 assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
             assert leased(path) == set()

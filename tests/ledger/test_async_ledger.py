@@ -133,7 +133,7 @@ def test_a_ledger_that_is_closed_holds_nothing_back(url: str) -> None:
 
 
 def test_a_lease_is_renewed_as_long_as_its_holder_works(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 1.5)
+    monkeypatch.setattr("evalstone.ledger.leases.LEASE_SECONDS", 1.5)
 
     async def work() -> None:
         async with AsyncLedger(url) as first, AsyncLedger(url) as second:
@@ -208,7 +208,7 @@ def test_a_locked_ledger_is_waited_for_as_long_as_is_said_and_not_again_when_it_
     path = tmp_path / "l.db"
     wait = 2.0
     monkeypatch.setattr("evalstone.ledger.base.WAIT", wait)
-    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 1.2)  # renewals wait too
+    monkeypatch.setattr("evalstone.ledger.leases.LEASE_SECONDS", 1.2)  # renewals wait too
     taken: list[float] = []
 
     async def keep(ledger: AsyncLedger, number: int) -> None:

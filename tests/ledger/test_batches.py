@@ -123,7 +123,7 @@ def test_a_question_that_was_answered_since_it_was_read_is_not_put_again(url: st
 def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run("r1"))
-        ledger.release_leases()
+        ledger.leases.release_all()
         for name, owner in (("1", "r1"), ("2", "r1"), ("3", "other")):
             batches.enter(ledger, row(name, run=owner), [question(f"q{name}")])
         batches.collect(ledger, closed(row("1")), {"q1": "told"}, missing=None)
@@ -139,5 +139,5 @@ def test_a_run_is_worked_on_while_another_holds_its_lease(url: str) -> None:
         one.start_run(run())
         assert batches.is_worked_on(two, "r1")
         assert not batches.is_worked_on(one, "r1")
-        one.release_leases()
+        one.leases.release_all()
         assert not batches.is_worked_on(two, "r1")

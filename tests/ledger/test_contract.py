@@ -90,12 +90,12 @@ def test_runs_come_back_the_last_one_first_even_when_they_started_in_one_second(
 def test_only_an_unfinished_run_of_the_same_plan_is_taken_up(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run())
-        ledger.release_leases()
+        ledger.leases.release_all()
         assert ledger.resume("p" * 32) == run()
         assert ledger.resume("other") is None
         metadata = {**run().metadata, "seconds": 2.5}
         ledger.finish_run("r1", "2026-01-01T00:01:00", metadata)
-        ledger.release_leases()
+        ledger.leases.release_all()
         assert ledger.resume("p" * 32) is None
         row = ledger.run("r1")
         assert row is not None
@@ -106,7 +106,7 @@ def test_a_run_that_another_works_on_is_not_taken_up_until_that_one_lets_go(url:
     with Ledger(url) as first, Ledger(url) as second:
         first.start_run(run())
         assert second.resume("p" * 32) is None
-        first.release_leases()
+        first.leases.release_all()
         assert second.resume("p" * 32) == run()
         assert first.resume("p" * 32) is None
 
@@ -162,19 +162,19 @@ def test_nobody_frees_the_lease_of_another(url: str) -> None:
     with Ledger(url) as first, Ledger(url) as second:
         first.apply(Operations(claims={key}))
         second.apply(Operations(released=[key]))
-        second.release_leases()
+        second.leases.release_all()
         assert second.apply(Operations(claims={key})).leased == set()
 
 
 def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
     key = answer(1).key
     with Ledger(url) as first, Ledger(url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.apply(Operations(claims={key}))
-        first.lease_seconds = 60.0
+        first.leases.seconds = 60.0
         first.apply(Operations(renew=True))
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == set()
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.apply(Operations(renew=True))
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == {key}
 
@@ -182,11 +182,11 @@ def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
 def test_nobody_drops_a_lease_of_its_own(url: str) -> None:
     key = answer(1).key
     with Ledger(url) as first, Ledger(url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.start_run(run())
         first.apply(Operations(claims={key}))
         first.apply(Operations(drop_expired=True))
-        first.lease_seconds = 60.0
+        first.leases.seconds = 60.0
         first.apply(Operations(renew=True))
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == set()
         assert second.resume(run().plan) is None
@@ -194,17 +194,17 @@ def test_nobody_drops_a_lease_of_its_own(url: str) -> None:
 
 def test_a_run_whose_lease_was_dropped_is_leased_again(url: str) -> None:
     with Ledger(url) as first, Ledger(url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.start_run(run())
         second.apply(Operations(drop_expired=True))
-        first.lease_seconds = 60.0
+        first.leases.seconds = 60.0
         first.apply(Operations(renew=True))
         assert second.resume(run().plan) is None
 
 
 def test_a_run_that_another_process_resumed_meanwhile_is_left_to_it(url: str) -> None:
     with Ledger(url) as first, Ledger(url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.start_run(run())
         assert second.resume(run().plan) == run()
         with pytest.raises(LedgerError, match=r"another process .* r1 "):

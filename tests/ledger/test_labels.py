@@ -47,7 +47,7 @@ def label(sample: str = "a", value: float | None = 1.0, **others: Any) -> Label:
 def filled(ledger: Ledger) -> None:
     ledger.start_run(run("r1"))
     ledger.start_run(run("r2"))
-    ledger.release_leases()
+    ledger.leases.release_all()
     write_label(ledger, label(chosen="stratified", stratum=2, probability=0.125, trial=3, blind=False, note="why"))
     write_mode(ledger, Mode(id="m1", dataset="data.jsonl", name="wrong year"))
     assign_mode(ledger, ModeLabel(mode="m1", run="r1", sample="a", annotator="ada"))
@@ -192,7 +192,7 @@ def test_what_people_have_labeled_or_pinned_is_pruned_only_if_it_is_said(url: st
     with Ledger(url) as ledger:
         filled(ledger)
         ledger.start_run(run("r3"))
-        ledger.release_leases()
+        ledger.leases.release_all()
         pruned = prune(ledger, older_than=timedelta(0), unfinished=True, delete=True)
         assert (pruned.runs, pruned.labeled) == (1, 2)
         assert [row.id for row in ledger.runs()] == ["r2", "r1"]

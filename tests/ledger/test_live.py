@@ -90,12 +90,12 @@ def test_rows_of_a_dead_worker_are_taken_over_and_those_of_a_living_one_are_not(
     with Ledger(url) as first, Ledger(url) as second:
         live.write_frame(first, [counted(2)], [row(0, sample=sample), row(1)], [sample])
         assert live.claim_pending(second, "shop", 10, ["s", "s@1"]) == []
-        first.release_leases()
+        first.leases.release_all()
         assert live.claim_pending(second, "other", 10, ["s", "s@1"]) == []
         assert live.claim_pending(second, "shop", 10, ["another@1"]) == []
         (one,) = live.claim_pending(second, "shop", 1, ["s", "s@1"])
         assert one == (one[0], sample)
-        assert (one[0].worker, one[0].takeovers) == (second.owner, 0)
+        assert (one[0].worker, one[0].takeovers) == (second.leases.owner, 0)
         assert live.begin(second, one[0]).takeovers == 1
         live.begin(first, one[0])
         assert live.scores(second)[1].takeovers == 1  # what another worker has is not begun
@@ -113,7 +113,7 @@ def test_rows_of_a_dead_worker_are_taken_over_and_those_of_a_living_one_are_not(
 def test_the_oldest_rows_are_taken_over_first(url: str) -> None:
     with Ledger(url) as first, Ledger(url) as second:
         live.write_frame(first, [], [row(age, submitted=NOW - age) for age in range(4)], [])
-        first.release_leases()
+        first.leases.release_all()
         taken = [[each.id for each, _ in live.claim_pending(second, "shop", limit, ["s@1"])] for limit in (2, 10)]
         assert taken == [["a/3", "a/2"], ["a/1", "a/0"]]
 
@@ -137,7 +137,7 @@ def test_a_worker_whose_lease_has_expired_leases_its_name_again(url: str) -> Non
         live.write_frame(first, [], [row(0)], [])
         with first.transaction(writing=True) as connection:
             connection.execute("UPDATE leases SET expires = 0")
-            first.drop_expired()
+            first.leases.drop_expired()
         live.write_frame(first, [], [row(1)], [])
         assert live.claim_pending(second, "shop", 10, ["s", "s@1"]) == []
 
@@ -309,5 +309,5 @@ def test_text_that_no_database_takes_is_escaped(url: str) -> None:
         live.write_frame(ledger, [], [odd], [])
         (found,) = live.scores(ledger, stream="s\x00", entity="\ud83d")
         assert (found.entity, found.trace) == ("\\ud83d", "\\u0000")
-        ledger.release_leases()
+        ledger.leases.release_all()
         assert len(live.claim_pending(other, "s\x00", 1, ["s", "s@1"])) == 1

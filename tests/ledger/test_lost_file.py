@@ -208,7 +208,7 @@ def _sqlite_error(code: int) -> sqlite3.DatabaseError:
 
 
 def test_a_lost_ledger_is_noticed_while_calls_are_in_flight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.store.LEASE_SECONDS", 0.3)
+    monkeypatch.setattr("evalstone.ledger.leases.LEASE_SECONDS", 0.3)
 
     async def work() -> None:
         async with AsyncLedger(tmp_path / "l.db") as ledger:

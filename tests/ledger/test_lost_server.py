@@ -149,12 +149,12 @@ def test_what_was_committed_as_the_connection_was_lost_can_be_done_again(postgre
 
 def test_leases_that_ran_out_meanwhile_are_taken_back(postgres_url: str, server: Postgres) -> None:
     with Ledger(postgres_url) as first, Ledger(postgres_url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.start_run(run())
         first.apply(Operations(claims={answer(1).key}))
         second.apply(Operations(drop_expired=True))
         error = lose(first, server)
-        first.lease_seconds = 60.0
+        first.leases.seconds = 60.0
         first.reconnect(error, {answer(1).key}, threading.Event())
         second.reconnect(error, set(), threading.Event())
         assert second.apply(Operations(claims={answer(1).key}, drop_expired=True)).leased == set()
@@ -163,7 +163,7 @@ def test_leases_that_ran_out_meanwhile_are_taken_back(postgres_url: str, server:
 
 def test_a_run_that_another_process_went_on_with_meanwhile_is_left_to_it(postgres_url: str, server: Postgres) -> None:
     with Ledger(postgres_url) as first, Ledger(postgres_url) as second:
-        first.lease_seconds = -1.0
+        first.leases.seconds = -1.0
         first.start_run(run())
         error = lose(first, server)
         second.reconnect(error, set(), threading.Event())

@@ -93,7 +93,7 @@ def test_samples_are_pruned_with_the_last_run_that_has_them(url: str, small_bloc
             ledger.start_run(row(name, dataset))
             keep(ledger, dataset, samples(number))
         ledger.finish_run("r2", "2026-01-01T00:01:00+00:00", row("r2", "b").metadata)
-        ledger.release_leases()
+        ledger.leases.release_all()
         own = prune(ledger, unfinished=True, delete=False).samples
         assert 100 <= own < 200
         assert (ledger.samples("a"), ledger.samples("b")) == (500, 400)
@@ -158,7 +158,7 @@ def test_readable_samples_of_a_damaged_ledger_are_recovered(tmp_path: Path, smal
     with Ledger(bad) as ledger:
         ledger.start_run(run())
         keep(ledger, DATASET, samples(2000))
-        ledger.release_leases()
+        ledger.leases.release_all()
         counts = info(ledger).counts
     damage(bad, *page_of(bad, "blocks")[1:3])
     recovered = recover(bad, good)

@@ -51,7 +51,7 @@ def add_run(ledger: Ledger, id: str, hours: float, scorers: list[str], number: i
     ledger.start_run(row)
     each = itertools.product(range(number), scorers)
     ledger.write(records=records(id, *(record(f"{id}-{n}", scorer=scorer, question=n) for n, scorer in each)))
-    ledger.release_leases()
+    ledger.leases.release_all()
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_run_whose_time_has_no_zone_began_in_utc(url: str) -> None:
         row = run("r1", started="2026-01-01T02:00:00", plan="r1")
         ledger.start_run(RunRow(row.id, row.plan, row.started, None, row.metadata))
         ledger.write(records=records("r1", record("q")))
-        ledger.release_leases()
+        ledger.leases.release_all()
     (found,) = list_scores(url, since=at(2), until=at(2.5))
     assert found.time == at(2)
     assert list_scores(url, since=at(2.5)) == []

@@ -131,7 +131,7 @@ def test_leases_that_could_not_be_given_back_are_free_for_others_of_the_process(
         first.start_run(run())
         first.database.execute("PRAGMA query_only = ON")
         with pytest.raises(LedgerError, match="readonly"):
-            first.release_leases()
+            first.leases.release_all()
         assert second.resume(run().plan) == run()
 
 

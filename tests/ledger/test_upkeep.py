@@ -41,7 +41,7 @@ def filled(url: str | Path, *, size: int = 3) -> None:
         ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().metadata))
         ledger.start_run(run("r2", started=datetime.now(UTC).isoformat(timespec="seconds")))
         ledger.write(records=records("r2", record("only")))
-        ledger.release_leases()
+        ledger.leases.release_all()
 
 
 def test_what_a_ledger_holds_is_told(url: str) -> None:

@@ -137,7 +137,7 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
         assert other.resume(other.runs()[0].plan) is not None
         assert not run().complete
         assert not server.batches
-        other.release_leases()
+        other.leases.release_all()
     assert run().batches == ("batch_0",)
     assert first.id
 

@@ -93,16 +93,16 @@ class AsyncLedger:
             self._worker.submit(lambda: opening.result().close())  # if it is opened after all
             self._worker.close()
             raise
-        self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
+        self._renewal = asyncio.get_running_loop().call_later(self.store.leases.seconds / 3, self._renew)
         return self
 
     async def _join(self) -> None:
         """Learn whether others are on the ledger, and wait until all of them know of this one."""
         if self.store.database.single_writer:
-            await self.work(self.store.join)
+            await self.work(self.store.leases.join)
             # A thread, because the loop may be blocked while others wait.
             threading.Thread(target=self._meet, name="evalstone-ledger-meet", daemon=True).start()
-            while await self.work(self.store.is_awaited):  # noqa: ASYNC110 - it is another process that is waited for
+            while await self.work(self.store.leases.is_awaited):  # noqa: ASYNC110 - it is another process that is waited for
                 await asyncio.sleep(MIN_PAUSE)
         self._joined = True
 
@@ -112,7 +112,7 @@ class AsyncLedger:
         while alone and not self._closed.wait(MEET_INTERVAL):
             # A ledger that is locked is tried again. Of any other problem, whoever reads or writes next is told.
             with self._lock, contextlib.suppress(LedgerError):
-                alone = not self._closed.is_set() and self.store.meet()
+                alone = not self._closed.is_set() and self.store.leases.meet()
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, LedgerError):
@@ -126,7 +126,7 @@ class AsyncLedger:
             await self._idle.wait()
             # Leases that can't be released now expire.
             with contextlib.suppress(LedgerError):
-                await self.work(self.store.release_leases)
+                await self.work(self.store.leases.release_all)
         finally:
             closing = self._worker.submit(self._close)
             self._worker.close()
@@ -277,7 +277,7 @@ class AsyncLedger:
         """Renew the leases, and check that the ledger's files are still in place."""
         self._operations.renew = True
         self._schedule()
-        self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
+        self._renewal = asyncio.get_running_loop().call_later(self.store.leases.seconds / 3, self._renew)
 
     # Callbacks instead of tasks from here on: a task takes extra loop iterations, which delay every caller.
     def _scheduled(self, key: Key | None = None, *, claims: bool = False) -> asyncio.Future[Any]:

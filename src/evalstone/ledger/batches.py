@@ -148,9 +148,9 @@ def batched_questions(ledger: Ledger, fingerprints: Collection[str], judge: str)
 def is_worked_on(ledger: Ledger, run: str) -> bool:
     """Whether another process is working on a run."""
     with ledger.transaction(writing=True) as database:
-        ledger.drop_expired()
+        ledger.leases.drop_expired()
         owners = database.scalars("SELECT owner FROM leases WHERE question = :run AND judge = ''", {"run": run})
-    return any(owner != ledger.owner for owner in owners)
+    return any(owner != ledger.leases.owner for owner in owners)
 
 
 def forget(ledger: Ledger, run: str) -> None:

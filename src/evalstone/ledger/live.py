@@ -165,9 +165,9 @@ def write_frame(
         The rows that this ledger's owner must score, without those that another worker has from an earlier attempt.
     """
     bodies = {sample_hash(sample): json.dumps(sample_row(sample)) for sample in submitted}
-    written = [dataclasses.replace(row, worker=ledger.owner) for row in rows]
+    written = [dataclasses.replace(row, worker=ledger.leases.owner) for row in rows]
     with ledger.transaction(writing=True) as database:
-        ledger.hold(Key(ledger.owner, _LEASE))
+        ledger.leases.hold(Key(ledger.leases.owner, _LEASE))
         # All processes lock rows in the same order, so there are no deadlocks.
         database.insert_missing(samples, [{"hash": key, "body": bodies[key]} for key in sorted(bodies)])
         new = database.insert_missing(live_scores, list(map(_to_row, written)))
@@ -175,7 +175,7 @@ def write_frame(
         if new == len(written):
             return written
         ours = "SELECT id FROM live_scores WHERE id IN texts(:ids) AND worker = :worker AND state = 'pending'"
-        mine = set(database.scalars(ours, {"ids": _listed(row.id for row in rows), "worker": ledger.owner}))
+        mine = set(database.scalars(ours, {"ids": _listed(row.id for row in rows), "worker": ledger.leases.owner}))
     return [row for row in written if row.id in mine]
 
 
@@ -189,12 +189,12 @@ def claim_pending(
     """
     of = {"stream": storable(stream), "signatures": _listed(map(storable, signatures)), "limit": limit}
     with ledger.transaction(writing=True) as database:
-        ledger.drop_expired()
-        ledger.hold(Key(ledger.owner, _LEASE))
+        ledger.leases.drop_expired()
+        ledger.leases.hold(Key(ledger.leases.owner, _LEASE))
         ids = database.scalars(_FREE, of)
         if not ids:
             return []
-        taken = {"ids": _listed(ids), "worker": ledger.owner}
+        taken = {"ids": _listed(ids), "worker": ledger.leases.owner}
         database.execute("UPDATE live_scores SET worker = :worker WHERE id IN texts(:ids)", taken)
         rows = database.execute(_TAKEN, taken).fetchall()
     claimed: list[tuple[LiveScore, Sample | None]] = []
@@ -211,7 +211,7 @@ def pending_elsewhere(ledger: Ledger, stream: str, owner: str) -> bool:
         SELECT id FROM live_scores
         WHERE stream = :stream AND state = 'pending' AND owner = :owner AND worker <> :worker LIMIT 1
     """
-    of = {"stream": storable(stream), "owner": storable(owner), "worker": ledger.owner}
+    of = {"stream": storable(stream), "owner": storable(owner), "worker": ledger.leases.owner}
     with ledger.transaction() as database:
         return database.scalar(query, of) is not None
 
@@ -232,13 +232,13 @@ def _count_takeovers(ledger: Ledger, ids: Collection[str], number: int) -> None:
     with ledger.transaction(writing=True) as database:
         database.execute(
             f"UPDATE live_scores SET takeovers = takeovers + :number WHERE {ours}",
-            {"ids": _listed(ids), "worker": ledger.owner, "number": number},
+            {"ids": _listed(ids), "worker": ledger.leases.owner, "number": number},
         )
 
 
 def finish(ledger: Ledger, rows: Iterable[LiveScore]) -> None:
     """Write outcomes. Rows that another worker has taken over stay as they are."""
-    values = [{**_to_row(row), "worker": ledger.owner} for row in sorted(rows, key=lambda row: row.id)]
+    values = [{**_to_row(row), "worker": ledger.leases.owner} for row in sorted(rows, key=lambda row: row.id)]
     if values:
         with ledger.transaction(writing=True) as database:
             database.execute_many(_FINISH, values)

@@ -185,7 +185,7 @@ def prune(
     with ledger.transaction(writing=True) as database:
         if database.lock_runs:
             database.execute(database.lock_runs)
-        ledger.drop_expired()
+        ledger.leases.drop_expired()
         ids, valued = database.scalars(matching, {"before": before}), set(database.scalars(_VALUED))
         kept = 0 if labeled else sum(run in valued for run in ids)
         ids = ids if labeled else [run for run in ids if run not in valued]

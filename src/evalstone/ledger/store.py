@@ -1,23 +1,13 @@
 # ruff: noqa: S608 - statements are put together from our own names
-"""The synchronous ledger: answers, records, runs, samples and leases, on SQLite and PostgreSQL alike.
+"""The synchronous ledger: answers, records, runs and samples, on SQLite and PostgreSQL alike.
 
 No secrets are written: a judge's identity contains no key, and its headers only as a hash. No row contains the
 ledger's URL.
-
-A lease records which process is asking a question or working on a run, so that processes on one ledger share the work.
-It is a row that expires unless its owner renews it. If the owner is gone, the lease expires; on the same machine, it is
-dropped at once, because the process is known to be dead. The lease of a run has the run's id as its question, and no
-judge.
-
-Whoever asks questions has a lease of its own name. While it is the only one on a file, its leases of questions are in
-its memory. Another one waits, before its first question, until those are rows: `join` and `meet`.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.front_ends import Setting
-from evalstone._core.machine import machine
 from evalstone._core.redaction import redacted
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.read_samples import ReadSamples
@@ -52,12 +41,11 @@ from evalstone.ledger.base import (
     to_row,
 )
 from evalstone.ledger.database import Database
+from evalstone.ledger.leases import Leases
 from evalstone.ledger.postgresql import PostgreSQL
 from evalstone.ledger.sqlite import SQLite
 from evalstone.types import Record, Sample
 
-LEASE_SECONDS = 30.0
-"""Seconds until a lease expires without renewal."""
 FINISHED_CALLS = "Finished calls are in the ledger"
 RECONNECT = 60.0
 """Seconds to wait for a server that has closed the connection, or has no free one."""
@@ -71,27 +59,10 @@ _PAY = """
     WHERE id = :run AND (payment IS NULL OR payment <> :id)
 """
 _LOOK_UP = f"SELECT {schema.answers.names} FROM keys(:keys) AS wanted JOIN answers USING ({_KEY})"
-_LEASE = f"""
-    INSERT INTO leases ({_KEY}, owner, expires) SELECT {_KEY}, :owner, epoch() + :seconds FROM keys(:keys) AS wanted
-    WHERE true ON CONFLICT
-"""
-_ACQUIRE = f"{_LEASE} DO NOTHING"
-_HOLD = f"""
-    {_LEASE} ({_KEY}) DO UPDATE SET expires = excluded.expires
-    WHERE leases.owner = excluded.owner AND leases.expires < epoch()
-"""
-_RELEASE = f"DELETE FROM leases WHERE owner = :owner AND ({_KEY}) IN keys(:keys)"
-_ALONE, _SHARING = "alone", "sharing"
-"""The judge in the lease that whoever asks questions has of its own name: whether its other leases are in its memory,
-or rows."""
-_RENEW = "UPDATE leases SET expires = epoch() + :seconds WHERE owner = :owner"
-_RUN_OWNER = "SELECT owner FROM leases WHERE question = :run AND judge = ''"
 _RUNS = f"SELECT {schema.runs.names} FROM runs"
 _RUN_STATES = "SELECT id, finished FROM runs ORDER BY position DESC"
 _LAST_UNFINISHED = "WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
 _SAMPLES = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
-_abandoned: set[str] = set()
-"""Closed owners of this process that could not release their leases, for example on a full disk."""
 
 
 class Ledger:
@@ -118,18 +89,7 @@ class Ledger:
         )
         self.location = self.database.location
         """The ledger's file, or its URL without a password."""
-        self.owner = f"{machine()} {os.getpid()} {secrets.token_hex(4)}"
-        """The owner of this ledger's leases."""
-        self.lease_seconds = LEASE_SECONDS
-        self._run: Key | None = None
-        """The lease of the run that this ledger works on."""
-        self._name: Key | None = None
-        """The lease of this ledger's own name, once it asks questions."""
-        self._repeats = self._alone = False
-        self._leased = set[Key]()
-        """The leases in memory."""
-        self._seen = 0
-        """SQLite's number of the state in which there was nobody else."""
+        self.leases = Leases(self.database)
         deadline = time.monotonic() + RECONNECT
         while not self._open(deadline, prepare=prepare):
             time.sleep(FIRST_PAUSE)
@@ -179,7 +139,7 @@ class Ledger:
         Raises:
             LedgerError: There is no connection, or another process has taken over the run meanwhile.
         """
-        deadline, pause, self._repeats = time.monotonic() + RECONNECT, FIRST_PAUSE, True
+        deadline, pause, self.leases.repeats = time.monotonic() + RECONNECT, FIRST_PAUSE, True
         while True:
             self.close()
             if given_up.wait(pause) or time.monotonic() > deadline:
@@ -190,7 +150,7 @@ class Ledger:
             try:
                 self.database.connect()
                 with self.transaction(writing=True):
-                    lost_run = self._renew(leased)
+                    lost_run = self.leases.renew(leased)
             except (LedgerConnectionError, *self.database.error) as error:
                 if isinstance(error, LedgerConnectionError):
                     continue
@@ -203,8 +163,7 @@ class Ledger:
             return
 
     def _taken_over(self, cause: str) -> LedgerError:
-        run = "" if self._run is None else self._run.question
-        return LedgerError(f"another process went on with run {run} while {cause}. {FINISHED_CALLS}")
+        return LedgerError(f"another process went on with run {self.leases.run} while {cause}. {FINISHED_CALLS}")
 
     def _prepare(self, deadline: float) -> None:
         """Create the tables in an empty database, and configure it. It waits until the deadline at most."""
@@ -289,8 +248,8 @@ class Ledger:
     def apply(self, operations: Operations) -> Applied:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""
         applied, lost_run = Applied(), False
-        claims, database = operations.claims, self.database
-        released = () if self._alone else operations.released
+        claims, database, leases = operations.claims, self.database, self.leases
+        released = () if leases.alone else operations.released
         changes = operations.answers or operations.records or released or operations.payment
         writing = bool(changes or operations.renew or operations.drop_expired)
         with self.transaction(writing=writing):
@@ -298,32 +257,30 @@ class Ledger:
                 # First, because `prune` locks the runs before anything else.
                 self.pay(operations.payment)
             if operations.renew:
-                lost_run = self._renew()
+                lost_run = leases.renew()
             if operations.drop_expired:
-                self.drop_expired()
+                leases.drop_expired()
             if operations.answers:
                 # All processes lock rows in the same order, so there are no deadlocks.
                 rows = list(map(to_row, sorted(operations.answers, key=attrgetter("key"))))
                 database.execute_many(schema.answers.upsert, rows)
             if operations.records:
                 database.execute_many(schema.records.upsert, list(starmap(record_row, operations.records)))
-            self._release(released)
+            leases.release(released)
             applied.answers = self._look_up(operations.lookups | claims)
             missing = claims - applied.answers.keys()
-            if missing and writing and database.single_writer and not self._alone:
-                applied.leased, missing = self._acquire(missing), set[Key]()
+            if missing and writing and database.single_writer and not leases.alone:
+                applied.leased, missing = leases.acquire(missing), set[Key]()
         if lost_run:  # what was written stays
             raise self._taken_over("this one was suspended or blocked")
-        if self._alone:
-            self._leased.difference_update(operations.released)
-            applied.leased = missing - self._leased
-            self._leased |= applied.leased
+        if leases.alone:
+            applied.leased = leases.acquire_in_memory(missing, operations.released)
         elif missing:
             with self.transaction(writing=True):
-                applied.leased = self._acquire(missing)
+                applied.leased = leases.acquire(missing)
                 # Another process may have answered between the lookup and the lease.
                 applied.answers.update(late := self._look_up(applied.leased))
-                self._release(late)
+                leases.release(late)
                 applied.leased -= late.keys()
         return applied
 
@@ -341,102 +298,6 @@ class Ledger:
                 stored[answer.key] = answer
         return stored
 
-    def _acquire(self, keys: Collection[Key]) -> set[Key]:
-        """Acquire the leases that no owner holds, and return their keys. This owner must not hold any of `keys`."""
-        # All processes lock rows in the same order, so there are no deadlocks.
-        values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
-        count = self.database.execute(_ACQUIRE, values).rowcount
-        if count == len(keys) or (count == 0 and not self._repeats):
-            return set(keys) if count else set()
-        ours = self.database.execute(f"SELECT {_KEY} FROM leases WHERE owner = :owner", {"owner": self.owner})
-        return {Key(*row) for row in ours} & set(keys)
-
-    def join(self) -> None:
-        """Prepare to ask questions: lease this ledger's own name. Others on the same file learn of it in `meet`; until
-        none of them `is_awaited`, no question may be asked."""
-        with self.transaction(writing=True) as database:
-            self.drop_expired()
-            self._alone = database.single_writer and not self._others(_ALONE, _SHARING)
-            self._seen = self._state() if self._alone else 0
-            self._name = Key(self.owner, _ALONE if self._alone else _SHARING)
-            self.hold(self._name)
-
-    def is_awaited(self) -> bool:
-        """Whether another one has its leases in memory, because it doesn't know yet that it isn't alone."""
-        if self._alone:
-            return False
-        with self.transaction(writing=True):
-            self.drop_expired()
-            return self._others(_ALONE)
-
-    def meet(self) -> bool:
-        """If another one has joined, write the leases in memory as rows. Returns whether this ledger is alone."""
-        if not self._alone or self._state() == self._seen:
-            return self._alone
-        alone, sharing = Key(self.owner, _ALONE), Key(self.owner, _SHARING)
-        with self.transaction(writing=True):
-            seen, joined = self._state(), self._others(_ALONE, _SHARING)
-            if joined:
-                self._release([alone])
-                self.hold(sharing, *self._leased)
-            else:
-                self.hold(alone)  # it is gone if another process took this one for dead
-        self._seen, self._alone, self._name = seen, not joined, sharing if joined else alone
-        return self._alone
-
-    def _others(self, *judges: str) -> bool:
-        """Whether another one has a lease of its own name with one of these judges."""
-        query = "SELECT count(*) FROM leases WHERE owner <> :owner AND judge IN texts(:judges)"
-        return self.database.scalar(query, {"owner": self.owner, "judges": json.dumps(judges)}) > 0
-
-    def _state(self) -> int:
-        """A number that changes with every commit of another connection to the file."""
-        try:
-            return self.database.scalar("PRAGMA data_version")
-        except self.database.error as error:
-            raise self.database.explain(error, written=True) from None
-
-    def hold(self, *keys: Key) -> None:
-        """Within a transaction: acquire leases, or renew them if they are this ledger's and have expired. Those of
-        others stay."""
-        values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
-        self.database.execute(_HOLD, values)
-
-    def _renew(self, leased: Collection[Key] = ()) -> bool:
-        """Within a transaction: extend all leases of this ledger, and acquire those of its name, its run and `leased`
-        again if they are gone. Others drop them once they have expired, such as while this process was suspended.
-
-        Returns:
-            Whether another process has the run now.
-        """
-        self.database.execute(_RENEW, {"owner": self.owner, "seconds": self.lease_seconds})
-        self.hold(*leased, *(key for key in (self._name, self._run) if key is not None))
-        if self._run is None:
-            return False
-        return self.database.scalar(_RUN_OWNER, {"run": self._run.question}) != self.owner
-
-    def _release(self, keys: Collection[Key]) -> None:
-        if keys:
-            self.database.execute(_RELEASE, {"keys": json.dumps(list(keys)), "owner": self.owner})
-
-    def drop_expired(self) -> None:
-        """Within a transaction: delete the expired leases of others, and those of dead processes."""
-        owners = self.database.scalars("SELECT DISTINCT owner FROM leases")
-        for dead in filter(_is_dead, owners):
-            self.database.execute("DELETE FROM leases WHERE owner = :owner", {"owner": dead})
-        # Its own have expired if it was suspended: then it renews them.
-        self.database.execute("DELETE FROM leases WHERE expires < epoch() AND owner <> :owner", {"owner": self.owner})
-
-    def release_leases(self) -> None:
-        """Release all of this ledger's leases."""
-        try:
-            with self.transaction(writing=True):
-                self.database.execute("DELETE FROM leases WHERE owner = :owner", {"owner": self.owner})
-        except LedgerError:
-            # Other ledgers of this process know that this one is closed. Other processes wait for the leases to expire.
-            _abandoned.add(self.owner)
-            raise
-
     def start_run(self, row: RunRow) -> None:
         """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_row(row)
@@ -445,16 +306,16 @@ class Ledger:
             database.execute(schema.runs.insert, columns)
             if dataset:
                 database.execute(schema.datasets.insert, dataset)
-            self._acquire([Key(row.id, "")])
-        self._run = Key(row.id, "")
+            self.leases.acquire_run(row.id)
+        self.leases.run = row.id
 
     def finish_run(self, run: str, finished: str | None, metadata: Mapping[str, Any]) -> None:
         """Store the results of a run that has ended. finished: The time of completion; None if it ended early."""
         values = {"run": run, "finished": finished, "metadata": redacted(json.dumps(metadata))}
         with self.transaction(writing=True) as database:
             database.execute("UPDATE runs SET finished = :finished, metadata = :metadata WHERE id = :run", values)
-            self._release([Key(run, "")])
-        self._run = None
+            self.leases.release_run(run)
+        self.leases.run = None
         # A run whose results were deleted isn't complete.
         self.database.check_files(last=True)
         try:
@@ -469,9 +330,9 @@ class Ledger:
             if found is None:
                 return None
             row = schema.runs.row(found)
-            self.drop_expired()
-            acquired = self._acquire([Key(row["id"], "")])
-        self._run = next(iter(acquired), None)
+            self.leases.drop_expired()
+            acquired = self.leases.acquire_run(row["id"])
+        self.leases.run = row["id"] if acquired else None
         return self._run_of(row) if acquired else None
 
     def unfinished(self, plan: str) -> str | None:
@@ -502,8 +363,7 @@ class Ledger:
         """The number of a run's records, and whether a process works on it."""
         with self.transaction() as database:
             number = database.scalar("SELECT count(*) FROM records WHERE run = :run", {"run": run})
-            owner = database.scalar(f"{_RUN_OWNER} AND expires > epoch()", {"run": run})
-        return number, owner is not None and not _is_dead(owner)
+            return number, self.leases.has_worker(run)
 
     def n_failed(self, run: str) -> int:
         """The number of a run's records that failed."""
@@ -649,20 +509,3 @@ class LedgerSamples(ReadSamples):
 
 def _listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _is_dead(owner: str) -> bool:
-    """Whether an owner is closed, or a dead process of this machine. False if that can't be determined."""
-    if owner in _abandoned:
-        return True
-    host, _, rest = owner.partition(" ")
-    pid = rest.partition(" ")[0]
-    if os.name != "posix" or host != machine() or not pid.isdecimal():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        return False
-    return False

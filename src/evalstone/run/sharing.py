@@ -16,4 +16,4 @@ def shared_limits(ledger: AsyncLedger | None, scope: str = "") -> AbstractAsyncC
     """
     if ledger is None or ledger.store.database.single_writer:
         return nullcontext()
-    return LimitSharing(LedgerLimits(ledger), ledger.store.owner, scope)
+    return LimitSharing(LedgerLimits(ledger), ledger.store.leases.owner, scope)
