@@ -201,7 +201,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "on_sample is called before all records of the sample are stored",
         "src/evalstone/run/runner.py",
-        "if self.notifier.on_sample is None or self._open_in(place):",
+        "if self.notifier.on_sample is None or self.collected.open_in(place):",
         "if self.notifier.on_sample is None:",
         ("tests/run/test_notifier.py",),
     ),

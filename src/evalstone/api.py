@@ -22,11 +22,11 @@ from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.execute import check_names, execute
 from evalstone.run.notifier import SampleResult
 from evalstone.run.opening import open_session
 from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.planning import TargetSpec, UserSpec, plan_for
-from evalstone.run.runner import check_names, execute
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import AskScope
 from evalstone.scorers.base import ScorerSpec

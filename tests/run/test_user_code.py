@@ -480,7 +480,7 @@ def test_a_record_is_the_same_fresh_resumed_spilled_and_read_back(
     resumed = evaluate(SAMPLES, scorers, **given)
     assert resumed.resumed == len(first) > 0
     fresh = evaluate(SAMPLES, scorers, ledger=None)
-    monkeypatch.setattr("evalstone.run.runner.SpillingRecords", partial(SpillingRecords, in_memory=2))
+    monkeypatch.setattr("evalstone.run.collected.SpillingRecords", partial(SpillingRecords, in_memory=2))
     spilled = evaluate(SAMPLES, scorers, ledger=None)
     read = (read_run(write_run(fresh, tmp_path / "out")), read_run("last", ledger=tmp_path / "l.db"))
     for run in (resumed, spilled, *read):

@@ -118,7 +118,7 @@ def merge(
     """
     from evalstone._core.storage import Location
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.run.runner import check_names
+    from evalstone.run.execute import check_names
     from evalstone.scale.runs import merged
 
     check_names(name or "", tags or ())

@@ -154,10 +154,10 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.results.record_tables import check_installed
+    from evalstone.run.execute import check_names
     from evalstone.run.hidden_plugins import hidden_plugins
     from evalstone.run.plan import scorer_info
     from evalstone.run.planning import plan_for
-    from evalstone.run.runner import check_names
     from evalstone.scorers import parse_scorers
 
     with config.naming_file("name", "tags"):

@@ -161,7 +161,7 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     from evalstone.report.terminal import show
     from evalstone.results.views.gate import with_checks
     from evalstone.results.views.run import run_view
-    from evalstone.run.runner import slots
+    from evalstone.run.execute import slots
 
     plan, criteria = checked_plan(config)
     values.say_code(plan.target, plan.user)

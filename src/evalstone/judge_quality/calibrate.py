@@ -28,9 +28,9 @@ from evalstone.results.saved_calibrations import save_calibration
 from evalstone.results.scores import refuse_weights
 from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
 from evalstone.run.budget import StopSignal
+from evalstone.run.execute import execute
 from evalstone.run.plan import Plan
 from evalstone.run.planning import judge_for
-from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName

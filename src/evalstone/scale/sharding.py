@@ -13,7 +13,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
-from evalstone.run.runner import check_names
+from evalstone.run.execute import check_names
 from evalstone.scale.runs import merged, run_shard
 from evalstone.scale.scoring import Scoring
 from evalstone.scorers.base import ScorerSpec

@@ -37,9 +37,9 @@ from evalstone.results.run import Run
 from evalstone.results.views.gate import check_cells, check_name, required
 from evalstone.results.views.samples import goodness, with_texts
 from evalstone.run.bounds import Bound, bounds_of
+from evalstone.run.execute import execute
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.planning import TargetSpec, UserSpec, plan_for
-from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.gates import Decision
