@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, assert_type
 
 import polars
 
 import evalstone
-from evalstone import Dataset, Judge, Message, Record, Run, Sample, Scorer
+from evalstone import Dataset, Judge, JudgeAnswer, Message, Prompt, Question, Record, Run, Sample, Scorer
 from evalstone.scorers import FunctionScorer, PerTurn
-from evalstone.targets import Answer, Tools
+from evalstone.targets import Answer, AskUser, Target, Tools, User
 from evalstone.targets.base import INPUTS
 from evalstone.types import Trajectory
 from evalstone.types.samples import SAMPLE_FIELDS, SampleFields
 
 if TYPE_CHECKING:
+    A = TypeVar("A")
     live = evalstone.Live("faithfulness")
     check = evalstone.guard(min={"faithfulness": 0.5})
     tools = Tools()
@@ -137,6 +138,50 @@ if TYPE_CHECKING:
     assert_type(talk.trajectory, Trajectory | None)
     Sample(turns=[3])  # pyright: ignore[reportArgumentType]
     assert_type(Answer(messages=[{"role": "user", "content": "a"}]).messages[0], Message)
+
+    # ---- Classes of one's own, with plain class attributes ----
+
+    class App(Target):
+        name = "app"
+        inputs = ("input",)
+        required = ("input",)
+        follows_conversations = keeps_threads = holds_conversations = False
+        key: str
+
+        async def call(self, sample: Sample, *, trial: int, thread: str) -> str:
+            return f"{sample.input} {trial}"
+
+    class Caller(User):
+        identity = "caller"
+
+        async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+            return sample.input if turn == 1 else None
+
+    class Short(Scorer):
+        name = "short"
+        required_fields = ("output",)
+        lower_is_better = True
+        limit: int = 10
+
+        def score(self, *, output: str) -> bool:
+            return len(output) > self.limit
+
+    class Tone(Question[Literal["kind", "rude"]]):
+        kind = "tone"
+        output: str
+        prompt: Prompt = Prompt(instructions="What is its tone?", template="{{output}}")
+
+    class Coin(Judge):
+        cacheable = False
+        note = "It answers at random."
+
+        async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+            return JudgeAnswer(value=question.parse("kind"), judge=self.identity)
+
+    assert_type(App(key="k").name, str)
+    assert_type(Caller().identity, str)
+    App()  # pyright: ignore[reportCallIssue]
+    evalstone.evaluate(rows, Short(limit=3), judge=Coin(), target=App(key="k"), user=Caller())
 
     # ---- Results ----
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import joined
@@ -39,6 +39,26 @@ class Target(Value):
     files_per_call: ClassVar[int] = 1
     """How many files a call opens, such as connections. The limit on open files lowers the concurrency."""
 
+    if TYPE_CHECKING:
+        name: ClassVar[str]
+    else:
+
+        @property
+        @abstractmethod
+        def name(self) -> str:
+            """The name of the target in results: a class attribute, or a property where it follows from fields."""
+
+    inputs: ClassVar[tuple[str, ...]] = INPUTS
+    """The sample fields that it gets."""
+    required: ClassVar[tuple[str, ...]] = ()
+    """The sample fields that it requires."""
+    holds_conversations: ClassVar[bool] = False
+    """Whether one call returns a whole conversation, with any number of turns."""
+    follows_conversations: ClassVar[bool] = True
+    """Whether it can follow a conversation: it gets the messages or a thread."""
+    keeps_threads: ClassVar[bool] = True
+    """Whether it may remember a conversation on its own. After a crash, such a conversation starts over."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**{"repr": False, **options})
         require_callable(cls, "call", "async def call(self, sample, *, trial, thread)", 1, "trial", "thread")
@@ -51,24 +71,9 @@ class Target(Value):
         return f"<{type(self).__name__} {self.identity}>"
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name of the target in results."""
-
-    @property
     def identity(self) -> str:
         """Name and version."""
         return f"{self.name}@{self.version}" if self.version else self.name
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The sample fields that it gets."""
-        return INPUTS
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The sample fields that it requires."""
-        return ()
 
     def lacking(self, sample: Sample) -> list[str]:
         """The fields that the target requires and the sample lacks."""
@@ -84,21 +89,6 @@ class Target(Value):
     async def opened(self) -> AsyncGenerator[None]:
         """Keep connections open for a run."""
         yield
-
-    @property
-    def holds_conversations(self) -> bool:
-        """Whether one call returns a whole conversation, with any number of turns."""
-        return False
-
-    @property
-    def follows_conversations(self) -> bool:
-        """Whether it can follow a conversation: it gets the messages or a thread."""
-        return True
-
-    @property
-    def keeps_threads(self) -> bool:
-        """Whether it may remember a conversation on its own. After a crash, such a conversation starts over."""
-        return True
 
     @asynccontextmanager
     async def conversation(self, sample: Sample) -> AsyncGenerator[Prepared]:

@@ -68,7 +68,7 @@ class FunctionTarget(Target):
         return parameters_of(self.function)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The label, or the function's module and name."""
         return self.label or function_name(self.function)
 
@@ -92,24 +92,24 @@ class FunctionTarget(Target):
         return tuple(name for name in PARAMETERS if name in parameters)
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The sample fields among the function's parameters. With the messages, also the input, their substitute."""
         accepted = {*self._accepted, "input"} if "messages" in self._accepted else self._accepted
         return tuple(name for name in INPUTS if name in accepted)
 
     @property
-    def required(self) -> tuple[str, ...]:
+    def required(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Its parameters without a default."""
         parameters = self._parameters
         return tuple(n for n in self.inputs if n in parameters and parameters[n].default is inspect.Parameter.empty)
 
     @property
-    def follows_conversations(self) -> bool:
+    def follows_conversations(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether it takes the messages or the thread."""
         return any(name in self._accepted for name in ("messages", "thread"))
 
     @property
-    def keeps_threads(self) -> bool:
+    def keeps_threads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether it takes the thread, or something is set up for it."""
         return "thread" in self._accepted or self.prepare is not None or self.finish is not None
 

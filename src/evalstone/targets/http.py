@@ -145,7 +145,7 @@ class HTTPTarget(Target):
         return masked_url(self.address)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The URL with the model, and a hash of the other settings that may change answers."""
         routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
         own_api = self.api and urlsplit(self.address).path.rstrip("/").endswith(APIS[self.api])
@@ -160,19 +160,19 @@ class HTTPTarget(Target):
         return f"{self.shown}({', '.join(parts)})" if parts else self.shown
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The sample fields in the template; with an API, also the input, messages and instructions."""
         names = {name.partition(".")[0] for name in placeholders(self.body)}
         names |= {"input", "messages", "instructions"} if self.api else set()
         return tuple(name for name in INPUTS if name in names or (name == "input" and "messages" in names))
 
     @property
-    def follows_conversations(self) -> bool:
+    def follows_conversations(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the request has the messages or the thread."""
         return bool(self.api) or not {"messages", "thread"}.isdisjoint(placeholders(self.body))
 
     @property
-    def keeps_threads(self) -> bool:
+    def keeps_threads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the request has the thread."""
         return "thread" in placeholders(self.body)
 

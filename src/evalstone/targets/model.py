@@ -61,14 +61,14 @@ class ModelTarget(Target):
         object.__setattr__(self, "_model", replace(model, timeout=self.timeout, total_timeout=self.timeout))
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The identity of the model, with prompts as hashes."""
         texts = ((name, getattr(self, name)) for name in ("prompt", "system"))
         parts = ", ".join(f"{name}={content_hash(text)[:8]}" for name, text in texts if text)
         return f"{self._model.identity} with {parts}" if parts else self._model.identity
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The sample fields in the prompts, and those that are sent before or instead of the prompt."""
         names = {name.partition(".")[0] for name in placeholders([self.prompt, self.system])} | {"messages"}
         names |= set() if self.prompt else {"input"}
@@ -76,7 +76,7 @@ class ModelTarget(Target):
         return tuple(name for name in INPUTS if name in names)
 
     @property
-    def keeps_threads(self) -> bool:
+    def keeps_threads(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """False: every call has the whole conversation."""
         return False
 

@@ -102,7 +102,7 @@ class ReplayTarget(Target):
         object.__setattr__(self, "version", digest.hexdigest())
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The address."""
         return f"replay:{self.folder if self.run is None else self.run.id}"
 
@@ -111,12 +111,12 @@ class ReplayTarget(Target):
         return self.folder if self.run is None else f"run {self.run.id}"
 
     @property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """None, because answers are found by sample ID."""
         return ()
 
     @property
-    def holds_conversations(self) -> bool:
+    def holds_conversations(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """True: a conversation is replayed as a whole."""
         return True
 

@@ -8,7 +8,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.addresses import find, is_address
@@ -55,10 +55,15 @@ class User(Value):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    @property
-    @abstractmethod
-    def identity(self) -> str:
-        """The name of the user in results. As far as can be detected, users with the same identity say the same."""
+    if TYPE_CHECKING:
+        identity: ClassVar[str]
+    else:
+
+        @property
+        @abstractmethod
+        def identity(self) -> str:
+            """The name of the user in results: a class attribute, or a property where it follows from fields. As far as
+            can be detected, users with the same identity say the same."""
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -109,7 +114,7 @@ class ScriptedUser(User):
         super().__post_init__()
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return f"script {content_hash(self.script)[:8]}"
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
@@ -156,7 +161,7 @@ class FunctionUser(User):
         return function_name(self.function)
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._identity
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
@@ -204,7 +209,7 @@ class SimulatedUser(User):
         object.__setattr__(self, "_judge", judge)
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         prompts = (SAY_NEXT, CHECK_USER) if self.check else (SAY_NEXT,)
         fingerprints = ", ".join(prompt.fingerprint for prompt in prompts)
         return f"{self._judge.identity} as user (max_turns={self.max_turns}; {fingerprints})"
