@@ -10,7 +10,9 @@ import pytest
 
 from evalstone import (
     BatchOptions,
+    Cascade,
     ConfigError,
+    Dataset,
     Failed,
     Judge,
     JudgeAnswer,
@@ -159,7 +161,42 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "by position, inherited": (
         lambda: Rubric([], []),  # pyright: ignore[reportCallIssue]
-        "Rubric takes its parameters by name: write Rubric(definition=…), not 2 values without a name",
+        "Rubric takes its parameters by name: write Rubric(criteria=…), not 2 values without a name",
+    ),
+    "a sample by position": (
+        lambda: Sample("x"),  # pyright: ignore[reportCallIssue]
+        "Sample takes its parameters by name: write Sample(input=…, output=…), not 1 value without a name",
+    ),
+    "a message by position": (
+        lambda: Message("user", "hi"),  # pyright: ignore[reportCallIssue]
+        "Message takes its parameters by name: write Message(role=…, content=…), not 2 values without a name",
+    ),
+    "a step by position": (
+        lambda: TrajectoryStep("search"),  # pyright: ignore[reportCallIssue]
+        "TrajectoryStep takes its parameters by name: write TrajectoryStep(step_type=…, name=…), not 1 value without a "
+        "name",
+    ),
+    "three values of a judge": (
+        lambda: Cascade("lexical", "lexical", 0.5, "x", "y"),  # pyright: ignore[reportCallIssue]
+        "Cascade takes its parameters by name: write Cascade(primary, fallback, threshold, limits=…), not 5 values "
+        "without a name",
+    ),
+    "a base class": (
+        lambda: Scorer("x"),  # pyright: ignore[reportAbstractUsage, reportCallIssue]
+        "Scorer is a base class: derive a class that defines score",
+    ),
+    "passages of a prompt": (
+        lambda: Prompt("x", "{{output}}", "output"),  # pyright: ignore[reportArgumentType]
+        "passages must be a tuple of placeholders, not 'output'",
+    ),
+    "rows as a dataset": (
+        lambda: Dataset([{"output": "x"}]),  # pyright: ignore[reportArgumentType]
+        "Dataset: sample 1 must be a Sample, not dict; evalstone.load reads files, tables and dictionaries",
+    ),
+    "an answer as a sample": (
+        lambda: score("bleu", "x"),  # pyright: ignore[reportArgumentType]
+        "sample must be a Sample or a mapping of its fields, not 'x'; a text is given by the name of its field, such "
+        "as output=…",
     ),
     "a required parameter": (lambda: Limited(), "Limited needs limit"),  # pyright: ignore[reportCallIssue]
     "a setting of a judge": (
@@ -224,6 +261,11 @@ def test_a_mistake_is_named(make: Callable[[], object], message: str) -> None:
 def test_an_unknown_argument_of_what_people_write_is_named(kind: type[Any]) -> None:
     with pytest.raises(ConfigError, match=f"^{kind.__name__}: unknown parameter 'xyz'; known: "):
         kind(xyz="x")
+
+
+def test_an_argument_that_is_missing_is_said_of_the_function_that_was_called() -> None:
+    with pytest.raises(TypeError, match=r"^evaluate\(\) missing 1 required positional argument: 'scorers'$"):
+        evaluate("x.jsonl")  # pyright: ignore[reportCallIssue]
 
 
 def test_a_type_error_in_the_code_of_a_class_stays_one() -> None:
@@ -291,15 +333,15 @@ def test_an_answer_of_another_type_is_named_with_judge_question_and_type(
     asking: Scorer, value: object, expected: str
 ) -> None:
     judge = Answering(value=value)
-    outcome = score(asking, output="Ada was born in 1815.", judge=judge).outcome
+    outcome = score(asking, output="Ada was born in 1815.", judge=judge, ledger=None).outcome
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith(f"{judge.identity}: {expected}")
     assert outcome.exception is None
 
 
 def test_a_right_answer_of_ones_own_judge_is_taken_as_it_is() -> None:
-    assert score(fine, output="x", judge=Answering(value=Verdict("yes"))).value == 1
-    assert score(claims, output="x", judge=Answering(value=())).value == 0
+    assert score(fine, output="x", judge=Answering(value=Verdict("yes")), ledger=None).value == 1
+    assert score(claims, output="x", judge=Answering(value=()), ledger=None).value == 0
 
 
 @pytest.mark.parametrize("judge", [5, None, "", "a\nb", "\x1b[1m"])
@@ -321,5 +363,5 @@ class Combining(Judge):
 
 
 def test_a_combined_answer_of_another_type_is_named() -> None:
-    reason = score(claims, output="Ada was born in 1815.", judge=Combining()).reason
+    reason = score(claims, output="Ada was born in 1815.", judge=Combining(), ledger=None).reason
     assert reason.endswith("the answer to list_claims must be tuple[str, ...], not 'text' (str)")

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import evalstone
-from evalstone.cli import judge, live, results, traces
+from evalstone.cli import judge, live, results, run, traces
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import Declared, declared
 from evalstone.live import Live
 from evalstone.live import drift as live_drift
 from evalstone.live.accounting import coverage
+from evalstone.live.guard import Guard
 from evalstone.testing.fixture import Evalstone
 from evalstone.testing.marks import Mark
 
@@ -71,6 +72,8 @@ SAME = {
 """Settings with another name at a door: they are positional there, or a part of a table, or their name is taken."""
 OF_ACTION = {"name": "comment_title", "cache": "workflow_cache", "results": "out"}
 """Inputs of the action that have the name of another setting, or another name than at other doors."""
+OF_SAMPLE = ("input", "output", "context", "reference", "instructions")
+"""Options that are the fields of one sample."""
 SINGULAR = {"scorer": "scorers", "tag": "tags", "perturbation": "perturbations"}
 """Options that may be repeated."""
 
@@ -138,6 +141,17 @@ def _inputs() -> Words:
     return found
 
 
+def _one_sample(words: Words) -> Words:
+    """A door's settings for one sample, whose fields are one of them."""
+    fields = {"fields": "`output`, …", **{name: f"`--{name}`" for name in OF_SAMPLE}}
+    found: dict[str, str] = {}
+    for name, word in words.items():
+        setting = "fields" if name in fields else name
+        shown = fields.get(name, word)
+        found[setting] = ", ".join(filter(None, (found.get(setting), shown)))
+    return found
+
+
 def groups() -> Iterator[Group]:
     """All groups of doors."""
     decisions = _of_decisions()
@@ -164,6 +178,16 @@ def groups() -> Iterator[Group]:
             "mark": _only(marks, decisions),
             "fixture": _arguments(Evalstone.assert_gate),
             "action": _only(inputs, decisions),
+        },
+    )
+    yield Group(
+        "One sample",
+        {
+            "score": _one_sample(_arguments(evalstone.score)),
+            "command": _one_sample(_options(run.score)),
+            "fixture": _one_sample(_arguments(Evalstone.ascore)),
+            "assert_scores": _one_sample(_arguments(Evalstone.aassert_scores)),
+            "guard": {**_arguments(evalstone.guard), **_one_sample(_arguments(Guard.__call__))},
         },
     )
     for title, function, command in (
@@ -244,6 +268,20 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("Thresholds", FORMATS, "Python fixture", PYTHON_SHOWS),
     ("Thresholds", "junit", "Python fixture", "its result has `to_junit()`"),
     ("Thresholds", f"ledger {FORMATS} junit", "run file mark action", "as for all runs, above"),
+    ("One sample", "scorer", "assert_scores guard", "`min` and `max` name the scorers"),
+    ("One sample", "sample", "command", "a file of samples: `run`"),
+    ("One sample", "ledger", "fixture assert_scores", OF_SESSION),
+    ("One sample", "ledger", "guard", "a guard stores nothing"),
+    ("One sample", "base_url", "score fixture assert_scores guard", "a field of the judge"),
+    ("One sample", FORMATS, "score fixture assert_scores guard", "in Python, a record has `to_dict()`"),
+    ("One sample", "otel", "score fixture assert_scores guard", "`evalstone.otel.export_otlp()`"),
+    ("One sample", "min max", "score command fixture", "`guard` and `assert_scores` decide; a score alone doesn't"),
+    (
+        "One sample",
+        "mode on_undefined timeout on_verdict",
+        "score command fixture assert_scores",
+        "a guard decides while a user waits",
+    ),
     ("*", FORMATS, "Python", PYTHON_SHOWS),
     ("*", "top quiet list", "Python", A_TERMINAL),
     ("*", "stop progress filter on_record front_end", "command", IN_CODE),

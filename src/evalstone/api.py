@@ -254,7 +254,7 @@ async def ascore(
     sample: Sample | Mapping[str, Any] | None = None,
     *,
     judge: JudgeSpec | None = "lexical",
-    ledger: str | Path | None = None,
+    ledger: str | Path | None = DEFAULT_LEDGER,
     keep_reasoning: bool = False,
     **fields: Unpack[SampleFields],
 ) -> Record:
@@ -264,7 +264,8 @@ async def ascore(
         scorer: A name, a Scorer or a table.
         sample: The sample as a whole; or give its fields by name.
         judge: Who answers the scorer's questions.
-        ledger: Where answers are kept and looked up; None keeps nothing.
+        ledger: The ledger that stores answers, so that none is paid for twice, as for `evaluate`. It is opened only for
+            judges whose answers it stores, such as models. None stores nothing.
         keep_reasoning: Whether a model's reasoning in front of the output is scored as a part of it.
 
     Returns:
@@ -299,11 +300,13 @@ async def ascore_each(
     plan: Plan, *, ledger: str | Path | None = None, budget: float | Budget | None = None
 ) -> tuple[Record, ...]:
     """The records of a plan with one sample, one per scorer. Scorers share calls."""
-    # Built-in code scorers ask nothing, and opening a ledger would take longer than scoring.
     may_ask = any(scorer.may_ask for scorer in plan.scorers)
     (sample,) = plan.dataset
     own = [judge for scorer in plan.scorers for judge in scorer.judges]
-    ledger, budget = (ledger, budget) if may_ask else (None, None)
+    if not may_ask:
+        budget = None
+    if not (may_ask and any(judge.cacheable for judge in (plan.judge, *own))):
+        ledger = None  # which would store nothing, and takes longer to open than code and the lexical judge to score
     keep = plan.keep_reasoning
     async with open_session(plan.judge, *own, ledger=ledger, budget=budget, keep_reasoning=keep) as session:
         scored = [
@@ -323,6 +326,9 @@ def one_sample(sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, A
             raise ConfigError(unknown_field(name))
     if sample is None:
         return fields
+    if isinstance(sample, str):
+        wrong = invalid("sample", "a Sample or a mapping of its fields", sample)
+        raise ConfigError(wrong, "; a text is given by the name of its field, such as output=…")
     if fields:
         raise ConfigError(f"give the sample whole or by its fields, not both (fields: {', '.join(fields)})")
     return sample

@@ -27,6 +27,7 @@ from evalstone import (
     evaluate,
 )
 from evalstone.compat.spring import JudgeEvaluator
+from evalstone.scorers.parameters import documentation
 from evalstone.scorers.rag.graded import FactCheck
 from evalstone.targets import Target
 from evalstone.targets.users import User
@@ -143,7 +144,7 @@ def test_steps_between_and_several_parents_add_up() -> None:
     assert {"limit", "offset"} <= {each.name for each in fields(MaxLetters)}
     assert is_dataclass(Counted)
     kind: Any = Counted
-    with pytest.raises(ConfigError, match="Counted lacks count"):
+    with pytest.raises(ConfigError, match="Counted is a base class: derive a class that defines count"):
         kind()
 
 
@@ -265,6 +266,28 @@ def test_values_that_are_equal_to_themselves_alone_do_not_compare_the_fields_of_
     assert one != own()
     assert own(language="de") != own(language="en")
     assert len({one, own()}) == 2
+
+
+def test_a_class_without_a_docstring_is_shown_by_its_name_and_not_by_its_parameters() -> None:
+    class Plain(Scorer):
+        name = "plain"
+        limit: int = 5
+
+        def score(self, *, output: str) -> Score:
+            return Score(1.0)
+
+    class Kept(Plain):
+        """What it is.
+
+        Attributes:
+            limit: How many.
+        """
+
+        name = "kept"
+
+    assert Plain.__doc__ is None
+    assert (Plain().description(), documentation(Plain)) == ("plain", "plain")
+    assert (Kept().description(), documentation(Kept)) == ("What it is.", "What it is.")
 
 
 def test_a_value_may_follow_a_protocol() -> None:

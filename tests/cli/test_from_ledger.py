@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar, cast
 
 import pytest
 
-from evalstone import Run, evaluate, read_run, score, write_run
+from evalstone import Judge, JudgeAnswer, JudgeSpec, Question, Run, evaluate, read_run, score, write_run
 from evalstone.datasets.stored import sample_row
 from evalstone.ledger.schema import records
 from evalstone.ledger.store import Ledger
@@ -17,6 +17,7 @@ from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, samples_of
 from tests.serving import serving
 
+A = TypeVar("A")
 ANSWERS = ["1.0", "0.8", "0.4", "skip", "fail"] * 8
 LEDGER = ("--ledger", "l.db")
 
@@ -109,8 +110,30 @@ def test_a_score_on_the_command_line_is_paid_for_once_and_serves_a_run(tmp_path:
     assert (tmp_path / ".evalstone" / "ledger.db").exists()
 
 
-def test_score_opens_no_ledger_for_a_scorer_in_code(tmp_path: Path) -> None:
-    for scorer, there in (("contains", False), ("faithfulness", True)):
-        path = tmp_path / f"{scorer}.db"
-        score(scorer, output="a", reference="a", context=["a"], ledger=path)
-        assert path.exists() is there
+class Counting(Judge):
+    """Answers with no claims, and counts."""
+
+    asked: ClassVar[list[str]] = []
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+        self.asked.append(question.kind)
+        return JudgeAnswer(value=cast(A, ()), judge=self.identity, reply='{"claims": []}')
+
+
+def test_an_answer_that_was_paid_for_in_python_is_in_the_ledger_that_evaluate_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        score("faithfulness", output="a", context=["a"], judge=Counting())
+    evaluate([{"output": "a", "context": ["a"]}], "faithfulness", judge=Counting())
+    assert Counting.asked == ["list_claims"]
+
+
+@pytest.mark.parametrize(("scorer", "judge"), [("contains", Counting()), ("faithfulness", "lexical")])
+def test_score_opens_no_ledger_that_would_have_nothing_to_store(
+    scorer: str, judge: JudgeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    score(scorer, output="a", reference="a", context=["a"], judge=judge)
+    assert [*tmp_path.iterdir()] == []

@@ -74,7 +74,8 @@ def test_code_that_never_waits_goes_its_way_on_a_loop_of_any_kind(loop: Runner, 
 def test_one_sample_after_another_on_a_loop_of_any_kind(loop: Runner, server: Server) -> None:
     async def several() -> list[Any]:
         wanted = (
-            ascore("faithfulness", judge=judge_of(server), output=f"o {n}", context=["passage"]) for n in range(8)
+            ascore("faithfulness", judge=judge_of(server), output=f"o {n}", context=["passage"], ledger=None)
+            for n in range(8)
         )
         return [record.outcome for record in await asyncio.gather(*wanted)]
 
@@ -86,7 +87,7 @@ def test_the_synchronous_form_works_in_a_cell_of_a_notebook_whose_loop_is_runnin
 ) -> None:
     async def cell() -> tuple[int, bool]:
         run = evaluate(samples(5), "faithfulness", judge=judge_of(server), ledger=tmp_path / "l.db")
-        one = score("faithfulness", judge=judge_of(server), output="o", context=["passage"])
+        one = score("faithfulness", judge=judge_of(server), output="o", context=["passage"], ledger=tmp_path / "l.db")
         return scored(run), isinstance(one.outcome, Score)
 
     assert loop(cell()) == (5, True)

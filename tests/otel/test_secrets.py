@@ -46,8 +46,8 @@ class Refuses(Judge):
 
 def test_what_goes_wrong_is_said_without_secrets(emitted: Emitted) -> None:
     with emitted.enabled():
-        evalstone.score(Leaks(), Sample(output="x"))
-        evalstone.score("faithfulness", Sample(output="x", context=["x"]), judge=Refuses())
+        evalstone.score(Leaks(), Sample(output="x"), ledger=None)
+        evalstone.score("faithfulness", Sample(output="x", context=["x"]), judge=Refuses(), ledger=None)
     said = [span.status.description for span in emitted.spans if span.status.description]
     said += [str(event.attributes["gen_ai.evaluation.explanation"]) for event in emitted.events]
     said += [event.body for event in emitted.events]
@@ -113,6 +113,6 @@ def test_the_parameters_of_a_scorer_are_json_though_a_number_is_none(emitted: Em
         raise ValueError(text)
 
     with emitted.enabled():
-        evalstone.score(Weighed(weight=weight), Sample(output="x"))
+        evalstone.score(Weighed(weight=weight), Sample(output="x"), ledger=None)
     source = emitted.events[0].attributes["gen_ai.evaluation.evaluator.source"]
     assert json.loads(source, parse_constant=no_number)["arguments"] == {"weight": str(weight)}

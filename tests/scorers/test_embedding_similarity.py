@@ -36,7 +36,7 @@ async def slow_table(texts: Sequence[str]) -> np.ndarray[Any, Any]:
 
 
 def value(output: str, reference: str, embedder: Any = table) -> Any:
-    return score(EmbeddingSimilarity(embedder), output=output, reference=reference).outcome
+    return score(EmbeddingSimilarity(embedder), output=output, reference=reference, ledger=None).outcome
 
 
 @pytest.mark.parametrize("embedder", [table, slow_table])
@@ -207,7 +207,7 @@ def test_a_model_is_identified_by_what_changes_its_vectors_and_not_by_its_key():
 def test_an_embedding_model_answers_no_question():
     with serving(embedded) as server:
         model = EmbeddingModel("vllm/embed", base_url=server.url)
-        outcome = score("faithfulness", output="a", context=["b"], judge=model).outcome
+        outcome = score("faithfulness", output="a", context=["b"], judge=model, ledger=None).outcome
         assert isinstance(outcome, Skipped)
         assert f"can't answer {ListClaims.kind}" in outcome.reason
         assert server.requests == []

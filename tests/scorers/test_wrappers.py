@@ -219,7 +219,7 @@ def test_the_lowest_or_highest_turn_gives_the_reason_by_the_direction() -> None:
 
 def test_a_judge_is_asked_for_each_turn_and_equal_turns_are_one_call() -> None:
     judge = Says(words={"alpha": "good", "beta": "fair"})
-    record = score(PerTurn(GRADE), conversation("alpha", "beta", "alpha"), judge=judge)
+    record = score(PerTurn(GRADE), conversation("alpha", "beta", "alpha"), judge=judge, ledger=None)
     assert outcome(record).value == pytest.approx(2.5 / 3)
     assert len(record.calls) == 3
     assert sorted(judge.asked) == [("alpha", 0), ("beta", 0)]
@@ -228,7 +228,7 @@ def test_a_judge_is_asked_for_each_turn_and_equal_turns_are_one_call() -> None:
 
 def test_a_turn_that_fails_fails_the_record_and_what_was_paid_is_counted() -> None:
     judge = Says(words={"alpha": "wait", "beta": JudgeError("no", reply="?", cost=0.25)})
-    record = score(PerTurn(GRADE), conversation("alpha", "beta"), judge=judge)
+    record = score(PerTurn(GRADE), conversation("alpha", "beta"), judge=judge, ledger=None)
     assert record.outcome == Failed("turn 2: no", "?")
     assert record.cost == 0.75
     assert sorted(judge.asked) == [("alpha", 0), ("beta", 0)]
@@ -236,11 +236,11 @@ def test_a_turn_that_fails_fails_the_record_and_what_was_paid_is_counted() -> No
 
 def test_a_turn_that_the_judge_declines_or_leaves_open_is_left_out() -> None:
     judge = Says(words={"alpha": "fair", "beta": JudgeDeclined("not mine"), "gamma": "unclear"})
-    found = outcome(score(PerTurn(GRADE), conversation("alpha", "beta", "gamma"), judge=judge))
+    found = outcome(score(PerTurn(GRADE), conversation("alpha", "beta", "gamma"), judge=judge, ledger=None))
     assert found.value == 0.5
     assert [one["value"] for one in found.evidence["turns"]] == [0.5, None, None]
     assert [one["reason"] for one in found.evidence["turns"]][1] == "not mine"
-    assert score(PerTurn(GRADE), conversation("beta"), judge=judge).outcome == Skipped("turn 1: not mine")
+    assert score(PerTurn(GRADE), conversation("beta"), judge=judge, ledger=None).outcome == Skipped("turn 1: not mine")
 
 
 def test_an_error_of_the_user_s_code_is_kept_with_its_type_and_says_the_turn() -> None:
@@ -477,7 +477,7 @@ THREE = Says(words={"alpha": ("good", "bad", "fair"), "beta": ("good", "good", "
 
 def test_a_repeated_scorer_is_the_mean_of_judgments_of_their_own() -> None:
     judge = replace(THREE, asked=[])
-    record = score(Repeated(GRADE), output="alpha", judge=judge)
+    record = score(Repeated(GRADE), output="alpha", judge=judge, ledger=None)
     assert outcome(record).value == 0.5
     assert sorted(judge.asked) == [("alpha", 0), ("alpha", 1), ("alpha", 2)]
     assert [one["value"] for one in outcome(record).evidence["judgments"]] == [1.0, 0.0, 0.5]
@@ -498,7 +498,7 @@ def test_a_repetition_may_hold_as_much_as_any_question() -> None:
     async def whole(*, output: str, ask: Any) -> bool:
         return context_limits_of(ask).whole
 
-    assert outcome(score(Repeated(whole), output="x", judge=Whole(words={}))).value == 1
+    assert outcome(score(Repeated(whole), output="x", judge=Whole(words={}), ledger=None)).value == 1
 
 
 def test_the_ledger_keeps_repetitions_apart_and_the_first_is_the_ordinary_answer(tmp_path: Path) -> None:
@@ -517,7 +517,7 @@ def test_the_ledger_keeps_repetitions_apart_and_the_first_is_the_ordinary_answer
 def test_every_turn_is_repeated() -> None:
     for wrapped, shape in ((Repeated(PerTurn(GRADE)), "judgments"), (PerTurn(Repeated(GRADE)), "turns")):
         judge = replace(THREE, asked=[])
-        found = outcome(score(wrapped, conversation("alpha", "beta"), judge=judge))
+        found = outcome(score(wrapped, conversation("alpha", "beta"), judge=judge, ledger=None))
         assert found.value == 0.75
         assert len(judge.asked) == 6
         assert [one["value"] for one in found.evidence[shape]] == ([1, 0.5, 0.75] if shape == "judgments" else [0.5, 1])
@@ -526,7 +526,7 @@ def test_every_turn_is_repeated() -> None:
 def test_each_repetition_of_self_consistency_has_answers_of_its_own() -> None:
     words = ("good", "good", "bad", "bad", "bad", "good")
     judge = Says(words={"alpha": words})
-    found = outcome(score(Repeated(GRADE, repeats=2), output="alpha", judge=SelfConsistency(judge, 3)))
+    found = outcome(score(Repeated(GRADE, repeats=2), output="alpha", judge=SelfConsistency(judge, 3), ledger=None))
     assert sorted(judge.asked) == [("alpha", n) for n in range(6)]
     assert [one["value"] for one in found.evidence["judgments"]] == [1.0, 0.0]
 
@@ -555,8 +555,8 @@ def test_a_batch_asks_each_question_once(tmp_path: Path) -> None:
 
 def test_a_repetition_that_fails_fails_the_record_and_one_that_is_declined_is_left_out() -> None:
     judge = Says(words={"alpha": ("good", JudgeError("no"), "bad"), "beta": ("good", JudgeDeclined("not mine"), "bad")})
-    assert score(Repeated(GRADE), output="alpha", judge=judge).outcome == Failed("judgment 2: no")
-    assert outcome(score(Repeated(GRADE), output="beta", judge=judge)).value == 0.5
+    assert score(Repeated(GRADE), output="alpha", judge=judge, ledger=None).outcome == Failed("judgment 2: no")
+    assert outcome(score(Repeated(GRADE), output="beta", judge=judge, ledger=None)).value == 0.5
 
 
 def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Path) -> None:
@@ -614,7 +614,7 @@ class Hasty(Scorer):
 
 
 def test_a_question_that_nobody_waits_for_is_noticed_in_every_repetition() -> None:
-    record = score(Repeated(Hasty()), output="x", judge=Says(words={}))
+    record = score(Repeated(Hasty()), output="x", judge=Says(words={}), ledger=None)
     assert isinstance(record.outcome, Failed)
     assert "await (list_claims)" in record.outcome.error
 

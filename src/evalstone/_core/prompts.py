@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from evalstone._core.json import content_hash
 from evalstone._core.values import NamesArguments
-from evalstone.errors import PromptError, absent, unknown
+from evalstone.errors import ConfigError, PromptError, absent, invalid, unknown
 
 Material: TypeAlias = "str | Sequence[str]"
 
@@ -65,6 +65,10 @@ class Prompt(metaclass=NamesArguments):
     passages: tuple[str, ...] = ("context",)
     fenced: bool = True
     example: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.passages, str):
+            raise ConfigError(invalid("passages", "a tuple of placeholders", self.passages))
 
     @classmethod
     def parse(

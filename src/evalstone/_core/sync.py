@@ -310,7 +310,14 @@ def blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T
 
     @functools.wraps(asynchronous)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return run(asynchronous(*args, **kwargs))
+        try:
+            work = asynchronous(*args, **kwargs)
+        except TypeError as error:  # arguments that it doesn't take, said of the name that was called
+            text, own = str(error), f"{asynchronous.__qualname__}()"
+            if not text.startswith(own):
+                raise
+            raise TypeError(f"{call.__qualname__}(){text.removeprefix(own)}") from None
+        return run(work)
 
     call.__name__ = call.__qualname__ = asynchronous.__name__.removeprefix("a")
     call.__doc__ = f"The synchronous form of `{asynchronous.__name__}`, usable anywhere.\n\n{asynchronous.__doc__}"

@@ -85,6 +85,7 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
     name = cls.__name__
     if init:
         _check_no_init(cls)
+    documented = cls.__doc__
     if not eq and "__eq__" not in vars(cls):
         setattr(cls, "__eq__", object.__eq__)  # noqa: B010 - a parent's compares the parent's fields only
         setattr(cls, "__hash__", object.__hash__)  # noqa: B010
@@ -92,6 +93,7 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
         dataclass(frozen=True, kw_only=kw_only, init=init, eq=eq, repr=repr)(cls)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name} can't be a frozen dataclass: {error}") from None
+    cls.__doc__ = documented  # else the dataclass writes its parameters there, which would be shown as what it is
     for each in fields(cls):
         setter = next((base for base in cls.__mro__ if each.name in vars(base)), None)
         if setter is not None and vars(setter)[each.name] is not each.default:
@@ -116,6 +118,8 @@ def _problem(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Config
     name = cls.__name__
     if lacking := sorted(getattr(cls, "__abstractmethods__", ())):
         base = next(base for base in reversed(cls.__mro__) if lacking[0] in getattr(base, "__abstractmethods__", ()))
+        if base is cls:
+            return ConfigError(f"{name} is a base class: derive a class that defines {joined(lacking)}")
         return ConfigError(f"{name} lacks {joined(lacking)}, which every {base.__name__} defines")
     parameters = [*inspect.signature(cls.__init__).parameters.values()][1:]
     known = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
@@ -123,16 +127,27 @@ def _problem(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Config
         return ConfigError(f"{name}: ", unknown("parameter", strange[0], known))
     places = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     if len(args) > len(places) and not any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        own = [each for each in get_annotations(cls) if each in known and each not in places]
-        first = next(iter([*own, *(each for each in known if each not in places)]), "")
-        named = f"{name}({', '.join([*places, *[f'{first}=…'] * bool(first)])})"
+        written = [*places, *(f"{each}=…" for each in _by_name(cls, parameters, len(args) - len(places)))]
         passed = count(len(args), "value")
-        return ConfigError(f"{name} takes its parameters by name: write {named}, not {passed} without a name")
+        return ConfigError(
+            f"{name} takes its parameters by name: write {name}({', '.join(written)}), not {passed} without a name"
+        )
     passed = {*places[: len(args)], *kwargs}
     required = [each.name for each in parameters if each.default is each.empty and each.name in known]
     if missing := [each for each in required if each not in passed]:
         return ConfigError(f"{name} needs {joined(missing)}")
     return None
+
+
+def _by_name(cls: Any, parameters: Sequence[inspect.Parameter], number: int) -> list[str]:
+    """The parameters that so many values without a name were probably meant for: those that the class names in
+    `_usual`, or else the required ones and its own."""
+    named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    required = [each.name for each in parameters if each.name in named and each.default is each.empty]
+    if usual := vars(cls).get("_usual"):
+        return list(usual)
+    own = [each for each in get_annotations(cls) if each in named]
+    return [*dict.fromkeys([*required, *own, *named])][: max(number, len(required))]
 
 
 def require_callable(cls: type[Any], method: str, signature: str, arguments: int, *names: str) -> None:

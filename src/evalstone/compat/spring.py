@@ -197,7 +197,8 @@ class JudgeEvaluator(Value):
         when_empty: For a request without what the evaluator needs, or with blank text for it, always without a judge
             call: "undecided", or "fail" (a score of 0, and metadata["decided"] is False).
         on_error: "raise" an error of the judge, or "keep" it (status "error").
-        ledger: Where answers are stored, so that none is paid for twice, as for `evaluate`; None stores nothing.
+        ledger: Where answers are stored, so that none is paid for twice. Each call of an evaluate method is then a run
+            in it. None stores nothing.
         budget: US dollars that one call of an evaluate method may cost, at most.
 
     Raises:

@@ -71,7 +71,10 @@ class Dataset:
         if isinstance(given, SpooledSamples):
             return
         places: dict[str, int] = {}
-        for place, sample in enumerate(self.samples, start=1):
+        for place, sample in enumerate(cast("tuple[object, ...]", self.samples), start=1):
+            if not isinstance(sample, Sample):
+                wrong = invalid(f"sample {place}", "a Sample", sample, type(sample).__name__)
+                raise DataError("Dataset: ", wrong, "; evalstone.load reads files, tables and dictionaries")
             if (first := places.setdefault(storable(sample.id), place)) != place:
                 raise DataError(f"{self.name}: ", used_id(f"sample {place}", sample.id, f"sample {first}"))
 

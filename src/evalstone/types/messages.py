@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.validation import UnknownKind, is_kind
@@ -22,6 +22,8 @@ FIELD_ROLES: Mapping[str, Role] = {"input": "user", "output": "assistant", "inst
 @dataclass(frozen=True, kw_only=True)
 class ToolCall(metaclass=NamesArguments):
     """A tool call of an agent, with its result."""
+
+    _usual: ClassVar[tuple[str, ...]] = ("name", "arguments")
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -63,6 +65,8 @@ class Message(metaclass=NamesArguments):
     Raises:
         ConfigError: The role is unknown, or the content is not text.
     """
+
+    _usual: ClassVar[tuple[str, ...]] = ("role", "content")
 
     role: Role
     content: str = ""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, TypedDict, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_sequence, is_texts
@@ -69,6 +69,8 @@ class Sample(metaclass=NamesArguments):
     Raises:
         ConfigError: A field has the wrong type.
     """
+
+    _usual: ClassVar[tuple[str, ...]] = ("input", "output")
 
     id: str = ""
     """Your own ID. By default, a hash of the content: "hash-" and 16 hexadecimal digits."""

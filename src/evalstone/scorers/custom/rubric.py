@@ -100,6 +100,7 @@ class Rubric(DefinedText):
         "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",), sides=REQUEST),
     }
     definition: Literal["evalstone", "mastra"] = OURS
+    _usual: ClassVar[tuple[str, ...]] = ("criteria",)
 
     criteria: Annotated[Sequence[Criterion] | Sequence[str] | str, _CRITERIA] = ()
 
