@@ -47,7 +47,7 @@ class Worker:
         self.close.atexit = False
 
     def submit(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
-        """Run a function after those submitted before. A future that is cancelled before its turn is skipped.
+        """Run a function after those submitted before. A future that is canceled before its turn is skipped.
 
         Raises RuntimeError if the process can't start a thread that the function needs: if no thread is idle, or, with
         a fixed number of threads, if none has been started yet.

@@ -199,8 +199,8 @@ class _Asked:
         fits = screen.is_terminal and not whole
         width, height = screen.width - 2 if fits else MAX_TEXT, screen.height - CHROME if fits else MAX_TEXT
         asks = " ".join((info.description or info.parameters).split())
-        room = 2 * screen.width - len(self.sheet.title) - 3 if fits else MAX_TEXT
-        screen.print(Text.assemble((f"\n{self.sheet.title}", "bold"), f"  {safe(asks, room)}"))
+        space = 2 * screen.width - len(self.sheet.title) - 3 if fits else MAX_TEXT
+        screen.print(Text.assemble((f"\n{self.sheet.title}", "bold"), f"  {safe(asks, space)}"))
         screen.print(Text.assemble(f"{progress}  ", (safe(sample.key, 60), "cyan")))
         for name, lines in fitted(_blocks(sample), width, height):
             screen.print(name, style="dim")
@@ -245,10 +245,10 @@ def fitted(blocks: Sequence[tuple[str, str]], width: int, height: int) -> Iterat
     left = height
     for place, (name, lines) in enumerate(wrapped):
         after = sum(1 + min(len(rest), 1) for _, rest in wrapped[place + 1 : place + 3])
-        room = max(left - 1 - after, 1) if place < 2 else left - 1
-        if room < 1:
+        space = max(left - 1 - after, 1) if place < 2 else left - 1
+        if space < 1:
             return
-        shown = lines if len(lines) <= room else [*lines[: room - 1], f"{lines[room - 1][: width - 12]} … (m more)"]
+        shown = lines if len(lines) <= space else [*lines[: space - 1], f"{lines[space - 1][: width - 12]} … (m more)"]
         yield name, shown
         left -= 1 + len(shown)
 

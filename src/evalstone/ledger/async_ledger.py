@@ -130,7 +130,7 @@ class AsyncLedger:
         finally:
             closing = self._worker.submit(self._close)
             self._worker.close()
-            # If the caller is cancelled here, the thread still closes the ledger.
+            # If the caller is canceled here, the thread still closes the ledger.
             await asyncio.shield(asyncio.wrap_future(closing))
 
     def _close(self) -> None:
@@ -184,7 +184,7 @@ class AsyncLedger:
             except asyncio.CancelledError:
                 acquired = future.done() and not future.cancelled() and not future.exception()
                 if acquired and isinstance(future.result(), Claim):
-                    self.release(*key)  # acquired in the moment in which the caller was cancelled
+                    self.release(*key)  # acquired in the moment in which the caller was canceled
                 raise
             if result is not None:
                 return result
@@ -356,7 +356,7 @@ class AsyncLedger:
                 future.set_result(Claim(key))
             else:
                 future.set_result(applied.answers.get(key))
-        for key in applied.leased:  # every caller was cancelled meanwhile
+        for key in applied.leased:  # every caller was canceled meanwhile
             self.release(*key)
 
 

@@ -125,9 +125,9 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Comple
     blocked = is_blocked(finish)
     if blocked or finish == "refusal" or (refusal and not content):
         what = blocked_reply(finish) if blocked else "the model declined"
-        told = f"{what}: {shown(refusal)}" if refusal else what
+        declined = f"{what}: {shown(refusal)}" if refusal else what
         reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
-        raise JudgeDeclined(told, reply=reply[:MAX_REPLY], usage=usage, cost=cost)
+        raise JudgeDeclined(declined, reply=reply[:MAX_REPLY], usage=usage, cost=cost)
     if not message:
         raise ProviderError(f"{model} sent no choices: {shown(data)}", usage=usage, cost=cost)
     return Completion(

@@ -134,8 +134,8 @@ def _argument(value: object) -> str | bool | int | float | None:
 
 def _label(score: Score, scorer: Scorer | None) -> str:
     """The label of a score in the scorer's interpretation; "" if it has none."""
-    bands = () if scorer is None else scorer.interpretation
-    return next((safe(meaning, NAME) for floor, meaning in bands if score.fraction >= floor), "")
+    interpretation = () if scorer is None else scorer.interpretation
+    return next((safe(meaning, NAME) for floor, meaning in interpretation if score.fraction >= floor), "")
 
 
 def failure_type(record: Record) -> str:

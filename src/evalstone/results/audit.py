@@ -199,8 +199,8 @@ class Audit(Shown):
             return False
         titles = scorer_titles(self.scorers)
         found = [{each.kind for each in _findings(self, one, titles)} for one in self.scorers]
-        told = [kinds == {"unaffected"} for kinds in found]
-        return True if told and all(told) and not self.stop_reason and not self.n_failed else None
+        unaffected = [kinds == {"unaffected"} for kinds in found]
+        return True if unaffected and all(unaffected) and not self.stop_reason and not self.n_failed else None
 
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.

@@ -74,7 +74,7 @@ class ScorerComparison(OfScorer):
     info_b: ScorerInfo
     """The scorer in run b. It differs from `info` only if mismatches are allowed."""
     result: PairedComparison | UnpairedComparison
-    """What the comparison rests on: the means, the test, the counts."""
+    """What the comparison is based on: the means, the test, the counts."""
     adjusted_p_value: float
     """`p_value`, corrected for multiple comparisons."""
     confidence: float

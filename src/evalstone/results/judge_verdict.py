@@ -56,7 +56,7 @@ class JudgeVerdict(NoTruthValue):
     flagged: Interval | None
     """The share of good answers that it doesn't pass; None without good answers."""
     notes: tuple[Note, ...]
-    """The conclusion, then what it rests on and what more labels would add."""
+    """The conclusion, then what it is based on and what more labels would add."""
 
     @property
     def passed(self) -> bool | None:

@@ -12,7 +12,7 @@ from evalstone.judges.base import Judge
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.plan import Plan, scorer_info
-from evalstone.run.told import problems
+from evalstone.run.problems import problems
 from evalstone.types import Drawn, Note, Record, Sample
 
 if TYPE_CHECKING:

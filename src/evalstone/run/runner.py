@@ -36,9 +36,9 @@ from evalstone.run.collected import Collected
 from evalstone.run.experiment_cells import current_cell
 from evalstone.run.notifier import Notifier, SampleResult
 from evalstone.run.plan import Plan
+from evalstone.run.problems import named_judges
 from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
-from evalstone.run.told import named_judges
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Sample, total_cost
 

@@ -31,7 +31,7 @@ from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_n
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.run import Run
 from evalstone.run.plan import Plan, scorer_info
-from evalstone.run.told import named_judges, problems
+from evalstone.run.problems import named_judges, problems
 from evalstone.scale.engines import Engine
 from evalstone.scale.scoring import OpenScoring, Scoring
 from evalstone.scale.survey import PartSurvey, Survey, blocks_of, survey

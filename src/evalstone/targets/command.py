@@ -118,21 +118,21 @@ class CommandTarget(Target):
         values = parameter_values(sample, trial=trial, thread=thread)
         values["messages"] = chat_messages(values["messages"])
         data = json.dumps(to_jsonable(values)).encode() + b"\n"
-        cancelled = threading.Event()
+        canceled = threading.Event()
         trace = {name.upper().replace("-", "_"): text for name, text in observer().headers().items()}
         run = partial(
             run_command,
             self.words,
             data,
             max_output_bytes=self.max_output_bytes,
-            cancelled=cancelled,
+            canceled=canceled,
             environment={**os.environ, **trace} if trace else None,
         )
         work = asyncio.wrap_future(Worker("evalstone-command").submit(run))
         try:
             ended = await asyncio.shield(work)
         except asyncio.CancelledError:
-            cancelled.set()
+            canceled.set()
             await asyncio.wait([work])
             work.exception()
             raise
@@ -188,7 +188,7 @@ def run_command(
     data: bytes,
     *,
     max_output_bytes: int,
-    cancelled: threading.Event,
+    canceled: threading.Event,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """Run a process to its end, or until it is canceled or writes too much. Afterward, its process group has ended.
@@ -209,8 +209,8 @@ def run_command(
     _running.add(process.pid)
     force = True
     try:
-        stdout, stderr, too_long = _exchange(process, data, max_output_bytes, cancelled)
-        force = not (too_long or cancelled.is_set())
+        stdout, stderr, too_long = _exchange(process, data, max_output_bytes, canceled)
+        force = not (too_long or canceled.is_set())
     finally:
         try:
             _end(process, force=force)
@@ -223,7 +223,7 @@ def run_command(
 
 
 def _exchange(
-    process: subprocess.Popen[bytes], data: bytes, limit: int, cancelled: threading.Event
+    process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
 ) -> tuple[bytes, bytes, bool]:
     """Write to a process and read its output, until it closes the output or ends."""
     stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
@@ -237,7 +237,7 @@ def _exchange(
             os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, event)
         ended, look_at = False, time.monotonic() + _WATCH
-        while not cancelled.is_set():
+        while not canceled.is_set():
             ready = selector.select(0 if ended else _WATCH)
             for key, _ in ready:
                 if key.fileobj is stdin:
@@ -273,7 +273,7 @@ def _exchange(
             if not ended and time.monotonic() > look_at:
                 ended, look_at = _has_ended(process), time.monotonic() + _WATCH
         wait = 0.001
-        while not _has_ended(process) and not cancelled.wait(wait):  # it closed its output but may still be working
+        while not _has_ended(process) and not canceled.wait(wait):  # it closed its output but may still be working
             wait = min(2 * wait, _WATCH)
     return b"".join(written), errors, False
 

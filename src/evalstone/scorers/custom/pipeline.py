@@ -218,11 +218,11 @@ class Pipeline(CustomScorer, init=False):
             fields = {p: value for p in shown if not is_absent(value := value_of(so_far.sample, p))}
             if lacking := [p for p in shown if p not in fields]:
                 raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
-        materials = filled(prompt, {**inputs(fields), **earlier})
+        values = filled(prompt, {**inputs(fields), **earlier})
         question: OwnQuestion[Any] = (
-            GiveNumber(values=materials, prompt=prompt, high=self.scale)
+            GiveNumber(values=values, prompt=prompt, high=self.scale)
             if name == "score"
-            else AnswerAs(values=materials, prompt=prompt, answer=AnswerForm(step.answer))
+            else AnswerAs(values=values, prompt=prompt, answer=AnswerForm(step.answer))
         )
         # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
         answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))

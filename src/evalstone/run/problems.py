@@ -20,8 +20,8 @@ def named_judges(planned: Iterable[str], notes: Mapping[str, str], summary: Iter
     asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
     reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
     judges = tuple(dict.fromkeys((*(identity for identity in planned if identity not in reduced), *asked)))
-    told = (notes.get(judge.partition(WITHOUT)[0], "") for judge in judges)
-    return ", ".join(judges) or "none", "\n".join(filter(None, told))
+    of_judges = (notes.get(judge.partition(WITHOUT)[0], "") for judge in judges)
+    return ", ".join(judges) or "none", "\n".join(filter(None, of_judges))
 
 
 def problems(
