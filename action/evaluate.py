@@ -51,7 +51,7 @@ INCONCLUSIVE = {"report": 4, "fail": 1, "pass": 0}
 
 def main() -> int:
     results, title, inconclusive = given("results"), given("name"), given("inconclusive")
-    if not results or "\n" in results:
+    if not results.isprintable() or not results:  # each line of the outputs sets one
         fail("results must be a folder")
     if given("baseline") and Path(given("baseline")).resolve() == Path(results).resolve():
         fail("baseline must be another folder than results, which the run overwrites")
@@ -64,6 +64,8 @@ def main() -> int:
         fail(f"allow-mismatch must be true or false, not {given('allow-mismatch')!r}")
     if not comments and given("comment") != "false":
         fail(f"comment must be true or false, not {given('comment')!r}")
+    if lines("max-change") and not any(map(lines, OF_BASELINE)):
+        fail("max-change must be with max-regression or max-difference: it is for the difference from a baseline")
     if not given("data"):
         fail("data must be a file with samples, or a TOML file that describes the run")
 
@@ -117,7 +119,8 @@ def main() -> int:
 def check_arguments(arguments: list[str]) -> None:
     """Refuse options that are inputs of the action: with `--out`, it would look for the results elsewhere."""
     for argument in arguments:
-        option = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
+        short = re.sub("^-[hqv]+(?=[a-z])", "-", argument)[:2]  # those without a value may stand together: -qo FOLDER
+        option = argument.partition("=")[0] if argument.startswith("--") else short
         if option in SET_HERE:
             fail(f"arguments must not have {option}: use {SET_HERE[option]}")
         if argument == "--":

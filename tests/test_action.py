@@ -247,6 +247,9 @@ def test_a_usage_error_ends_the_step_with_its_code(tmp_path: Path, environment: 
     [
         ("results", ""),
         ("results", "a\nverdict=pass"),
+        ("results", "a\rverdict=pass"),
+        ("allow_mismatch", "yes"),
+        ("max_change", "0.1"),
         ("results", __file__),
         ("baseline", "./results"),
         ("data", ""),
@@ -257,6 +260,7 @@ def test_a_usage_error_ends_the_step_with_its_code(tmp_path: Path, environment: 
         ("arguments", "--budget 5 --out elsewhere"),
         ("arguments", "--out=elsewhere"),
         ("arguments", "-oelsewhere"),
+        ("arguments", "-qvo elsewhere"),
         ("arguments", "--judge lexical"),
         ("arguments", "--markdown run.md"),
         ("arguments", "-s exact_match"),
@@ -271,7 +275,7 @@ def test_a_wrong_input_is_an_error(
         script.main()
     assert ended.value.code == 2
     printed = capsys.readouterr().out
-    assert re.fullmatch(f"::error::{name} must [^\n]*\n", printed)
+    assert re.fullmatch(f"::error::{name.replace('_', '-')} must [^\n]*\n", printed)
 
 
 def test_a_comment_of_somebody_else_is_not_replaced_and_later_pages_are_read(
