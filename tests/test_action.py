@@ -222,6 +222,111 @@ def test_the_verdict_on_a_run_without_checks_is_that_of_its_exit_code(
     assert f"verdict={verdict}\n" in (tmp_path / "output.txt").read_text()
 
 
+class Commands:
+    """`evalstone` as the script calls it. run: its exit code. gate: its exit code and verdict; None writes nothing."""
+
+    def __init__(self, run: int, gate: tuple[int, str | None], *, writes: bool = True) -> None:
+        self.run, self.gate, self.writes = run, gate, writes
+        self.asked: dict[str, tuple[str, ...]] = {}
+
+    def __call__(self, command: str, *arguments: str, quiet: bool = False) -> tuple[int, str]:
+        self.asked[command] = arguments
+        if command == "run":
+            if self.writes:
+                Path("results").mkdir(exist_ok=True)
+                Path("results", "summary.json").write_text("{}")
+            return self.run, ""
+        if command != "gate":
+            return 0, ""
+        code, verdict = self.gate
+        if verdict is not None:
+            Path(arguments[arguments.index("--markdown") + 1]).write_text("### Checks\n")
+        return code, "" if verdict is None else json.dumps({"verdict": verdict})
+
+
+MIN = {"min": "contains=0.5"}
+REGRESSION = {"max_regression": "contains=0.1"}
+
+
+@pytest.mark.parametrize(
+    ("run", "gate", "inputs", "code", "verdict"),
+    [
+        (0, (0, "pass"), MIN, 0, "pass"),
+        (0, (4, "inconclusive"), MIN, 4, "inconclusive"),
+        (5, (0, "pass"), MIN, 5, "scores_failed"),
+        (3, (1, "fail"), MIN, 1, "fail"),
+        (0, (3, "pass"), MIN, 3, "incomplete"),
+        (4, (1, "fail"), MIN, 1, "fail"),
+        (4, (0, "pass"), MIN, 4, "inconclusive"),
+        (4, (0, "pass"), {**MIN, "inconclusive": "fail"}, 1, "inconclusive"),
+        (1, (0, "pass"), {**MIN, "inconclusive": "pass"}, 1, "fail"),
+        (0, (0, "pass"), REGRESSION, 4, "inconclusive"),
+        (0, (0, "pass"), {**REGRESSION, "inconclusive": "fail"}, 1, "inconclusive"),
+        (0, (1, "fail"), {**REGRESSION, **MIN}, 1, "fail"),
+        (3, (0, "pass"), REGRESSION, 4, "inconclusive"),
+    ],
+)
+def test_the_worst_of_run_gate_and_a_missing_baseline_decides(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: int, gate: Any, inputs: dict[str, str],
+    code: int, verdict: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for name, value in inputs.items():
+        monkeypatch.setenv(f"INPUT_{name.upper()}", value)
+    commands = Commands(run, gate)
+    monkeypatch.setattr(script, "evalstone", commands)
+    assert script.main() == code
+    assert f"verdict={verdict}\n" in (tmp_path / "output.txt").read_text()
+    assert ("gate" in commands.asked) is ("min" in inputs)  # a regression needs the baseline
+
+
+@pytest.mark.parametrize(
+    ("commands", "code"),
+    [
+        (Commands(0, (0, "pass"), writes=False), 2),  # such as --help among the arguments
+        (Commands(7, (0, "pass")), 7),
+        (Commands(0, (0, None)), 2),
+        (Commands(0, (1, None)), 1),
+    ],
+)
+def test_there_is_no_verdict_without_results_or_checks(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: Commands, code: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "summary.json").write_text("{}")  # of an earlier run
+    monkeypatch.setenv("INPUT_MIN", "contains=0.5")
+    monkeypatch.setattr(script, "evalstone", commands)
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    assert ended.value.code == code
+    assert "There is no verdict" in (tmp_path / "summary.md").read_text()
+    assert not (tmp_path / "output.txt").exists()
+
+
+def test_what_is_of_the_baseline_goes_to_the_gate_with_it(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "summary.json").write_text("{}")
+    inputs = {"baseline": "before", "max_change": "0.1", "allow_mismatch": "true", "scorers": "a\n\n b ", **REGRESSION}
+    for name, value in inputs.items():
+        monkeypatch.setenv(f"INPUT_{name.upper()}", value)
+    monkeypatch.setattr(script, "evalstone", commands := Commands(0, (0, "pass")))
+    assert script.main() == 0
+    expected = ("--max-regression", "contains=0.1", "--baseline", "before", "--max-change", "0.1", "--allow-mismatch")
+    assert commands.asked["gate"][:7] == expected
+    assert commands.asked["gate"][-2:] == ("--", "results")
+    assert commands.asked["run"][:4] == ("--scorer", "a", "--scorer", "b")
+    assert commands.asked["run"][-2:] == ("--", "answers.jsonl")
+
+
+def test_a_message_is_one_command_of_the_workflow(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    script.warn("50% of\r\n::error::it")
+    assert capsys.readouterr().out == "::warning::50%25 of%0D%0A::error::it\n"
+
+
 def test_the_documented_workflow_measures_its_first_baseline(tmp_path: Path, environment: dict[str, str]) -> None:
     workflow = (ACTION.parent / "docs" / "ci.md").read_text("utf-8").partition("```yaml\n")[2].partition("```")[0]
     assert "--status success" in workflow  # so that the first push must succeed
