@@ -320,5 +320,8 @@ def blocking(asynchronous: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T
         return run(work)
 
     call.__name__ = call.__qualname__ = asynchronous.__name__.removeprefix("a")
-    call.__doc__ = f"The synchronous form of `{asynchronous.__name__}`, usable anywhere.\n\n{asynchronous.__doc__}"
+    text = inspect.cleandoc(asynchronous.__doc__ or "").replace(f"await {asynchronous.__name__}(", f"{call.__name__}(")
+    summary, _, rest = text.partition("\n")
+    said = f"It waits, also in a notebook. In asynchronous code, await `{asynchronous.__name__}`."
+    call.__doc__ = f"{summary}\n\n{said}\n{rest}"
     return call

@@ -1,0 +1,1 @@
+"""The interfaces of other evaluation tools: `evalstone.compat.spring`."""
