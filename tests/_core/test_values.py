@@ -318,11 +318,8 @@ def test_an_own_init_is_a_choice_that_the_class_names() -> None:
 
 def test_a_target_shows_its_name_instead_of_its_settings() -> None:
     class Own(Target):
+        name = "own"
         key: str = "secret"
-
-        @property
-        def name(self) -> str:
-            return "own"
 
         async def call(self, sample: Any, *, trial: int, thread: str) -> str:
             return self.key

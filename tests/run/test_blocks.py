@@ -10,7 +10,7 @@ import pytest
 from evalstone import Record, Sample, Scorer, evaluate, read_run
 from evalstone.errors import ConfigError
 from evalstone.ledger import AsyncLedger
-from evalstone.run import runner
+from evalstone.run import execute, runner
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import Session
 from tests.runs import Given
@@ -38,7 +38,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_code_scorers_store_their_records_together(
     sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "HOLD", 60.0)
+    monkeypatch.setattr(execute, "HOLD", 60.0)
     run = evaluate(SAMPLES, ["exact_match", "levenshtein"], ledger=tmp_path / "l.db")
     assert (len(run), sum(sizes)) == (1200, 1200)
     assert max(sizes) == runner.BLOCK
@@ -52,7 +52,7 @@ def test_code_scorers_store_their_records_together(
 def test_a_record_waits_no_longer_than_its_time(
     sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "HOLD", 0.0)
+    monkeypatch.setattr(execute, "HOLD", 0.0)
     evaluate(SAMPLES[:50], "exact_match", ledger=tmp_path / "l.db")
     assert sizes == [1] * 50
 

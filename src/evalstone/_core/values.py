@@ -144,7 +144,8 @@ def _by_name(cls: Any, parameters: Sequence[inspect.Parameter], number: int) -> 
     `_usual`, or else the required ones and its own."""
     named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     required = [each.name for each in parameters if each.name in named and each.default is each.empty]
-    if usual := vars(cls).get("_usual"):
+    usual: Sequence[str] = vars(cls).get("_usual", ())
+    if usual:
         return list(usual)
     own = [each for each in get_annotations(cls) if each in named]
     return [*dict.fromkeys([*required, *own, *named])][: max(number, len(required))]
