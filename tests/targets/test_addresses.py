@@ -59,9 +59,7 @@ class Graph:
 class Own(Target):
     """A target of the user's own."""
 
-    @property
-    def name(self) -> str:
-        return "own"
+    name = "own"
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> object:
         return "1815"
