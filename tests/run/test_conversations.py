@@ -879,9 +879,7 @@ def test_a_person_who_says_nothing_and_is_not_finished_gave_no_reply(reply: dict
 class Numbers(User):
     """Says what is no text."""
 
-    @property
-    def identity(self) -> str:
-        return "numbers"
+    identity = "numbers"
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: Any) -> Any:
         return turn
