@@ -34,8 +34,8 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     """Run on an engine, or score one shard. judge: the judge, as `values.judge_spec` returns it."""
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
+    from evalstone.run.execute import check_names
     from evalstone.run.plan import scorer_info
-    from evalstone.run.runner import check_names
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
     from evalstone.scale.scoring import Scoring, check_in_blocks
