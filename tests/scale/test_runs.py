@@ -15,20 +15,22 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import evalstone
 from evalstone import ConfigError, DataError, Failed, ModelJudge, Run, Sample, Score, Scorer, evaluate
 from evalstone._core.guards import is_list, is_object
+from evalstone._core.phases import Phase, watch
 from evalstone._core.storage import Location
 from evalstone.datasets.parts import Part
+from evalstone.errors import RunStopped
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep
 from evalstone.scale import ScoreBatches, merge, score_shard
-from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, surveying
+from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, shard_of, surveying
 from evalstone.scale.scoring import Scoring
 from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness
@@ -287,6 +289,60 @@ def test_failures_and_own_scorers_are_kept(tmp_path: Path) -> None:
     assert failed.exception == "KeyError"
 
 
+class Slow(Scorer):
+    """Asks for a stop at the tenth sample, and notes how far the phase is that is shown."""
+
+    name = "slow"
+    seen: ClassVar[list[int]] = []
+    stop: ClassVar[evalstone.StopSignal] = evalstone.StopSignal()
+    phases: ClassVar[list[Phase]] = []
+
+    def score(self, *, output: str) -> Score:
+        self.seen.append(self.phases[-1].done)
+        if len(self.seen) == 10:
+            self.stop.request("interrupted")
+        return Score(1.0)
+
+
+class Watching:
+    def begin(self, phase: Phase) -> None:
+        Slow.phases.append(phase)
+
+    def end(self, phase: Phase) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+def test_a_stop_ends_a_shard_and_its_progress_is_by_sample(tmp_path: Path) -> None:
+    data, out = written(tmp_path), Location.of(tmp_path / "out")
+    scoring = Scoring(scorers=["exact_match", Slow()], concurrency=1)
+    before = watch(Watching())
+    try:
+        with pytest.raises(RunStopped, match="interrupted"):
+            run_shard(str(data), scoring, out, 1, 1, stop=Slow.stop)
+    finally:
+        watch(before)
+    assert Slow.seen[:10] == sorted(Slow.seen[:10])
+    assert Slow.seen[9] >= 8
+    assert len(Slow.seen) <= 12
+    with pytest.raises(ConfigError, match="out lacks"):
+        merge(tmp_path / "out")
+    with pytest.raises(RunStopped):
+        run_shard(str(data), scoring, Location.of(tmp_path / "other"), 1, 1, stop=Slow.stop)
+    assert not (tmp_path / "other").exists()
+    run_shard(str(data), scoring, out, 1, 1)
+    assert len(merge(tmp_path / "out").records) == 120
+
+
+def test_shards_are_of_about_the_same_size(tmp_path: Path) -> None:
+    data = written(tmp_path, 600)
+    for shards in (2, 3, 4):
+        out = Location.of(tmp_path / f"out{shards}")
+        plan = planned(str(data), Scoring(scorers="exact_match"), out, at_least=4 * shards)
+        sizes = [sum(block.samples for block in shard_of(plan.blocks, n, shards)) for n in range(1, shards + 1)]
+        assert max(sizes) < 1.35 * 600 / shards
+
+
 def test_batches_are_scored_like_a_run(tmp_path: Path) -> None:
     samples = [replace(sample, id=f"s{n}") for n, sample in enumerate(evalstone.load(written(tmp_path)).samples)]
     table = pa.Table.from_pylist([{"id": s.id, "output": s.output, "reference": s.reference} for s in samples])
@@ -301,6 +357,8 @@ def test_batches_are_scored_like_a_run(tmp_path: Path) -> None:
         (record.sample_id, record.scorer, record.value) for record in run.records
     ]
     assert score(table.slice(0, 0)).schema == score(table.slice(0, 1)).schema == score.schema
+    assert {str(field.type) for field in score.schema} == {"string", "int64", "double"}
+    assert score.schema.metadata is None
     assert pickle.loads(pickle.dumps(score)) == score
 
 

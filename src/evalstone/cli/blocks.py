@@ -63,9 +63,10 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     if loss := scoring.at_risk():
         to_stderr(loss)
     folder, keep = Location.of(config.out), config.keep or "all"
-    with interruptible():
+    kept = f"Finished blocks are in {folder}" + (", and finished calls in the ledger" if scoring.ledger else "")
+    with interruptible(kept=kept, waits=config.engine is None) as stop:
         if config.engine is None:
-            return _shard(config, scoring, folder, keep)
+            return _shard(config, scoring, folder, keep, stop)
         check_names(config.name, config.tags)
         check_required(config)
         infos = [scorer_info(scorer) for scorer in scoring.plan.scorers]
@@ -80,11 +81,11 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     )
 
 
-def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep) -> int:
+def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep, stop: evalstone.StopSignal) -> int:
     from evalstone.scale.runs import run_shard
 
     number, shards = _shard_of(str(config.shard))
-    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep)
+    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep, stop=stop)
     before = "" if scored == blocks else f", {blocks - scored:,} of them before"
     merge = f"evalstone merge {shlex.quote(str(config.out))}"
     text = f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}"

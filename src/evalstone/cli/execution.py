@@ -266,10 +266,16 @@ def _same_folder(one: str, other: str) -> bool:
 
 
 @contextmanager
-def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[evalstone.StopSignal]:
+def interruptible(
+    *, shuffled: bool = False, resume: str = RESUME, kept: str = "Finished calls are in the ledger", waits: bool = True
+) -> Generator[evalstone.StopSignal]:
     """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
 
-    resume: how to resume, as a part of a sentence.
+    Args:
+        shuffled: As for `StopSignal`.
+        resume: How to resume, as a part of a sentence.
+        kept: What isn't lost, as a part of a sentence.
+        waits: Whether calls in flight can be waited for; otherwise, the first signal ends the run.
     """
     stop = evalstone.StopSignal(shuffled=shuffled)
 
@@ -278,17 +284,17 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
         to_stderr(f"Stopping; waiting for calls in flight. {name} again to force.")
 
     try:
-        with handled(_twice(first)), prints_to_stderr():
+        with handled(_twice(first) if waits else signal.default_int_handler), prints_to_stderr():
             yield stop
     except RunAborted as error:
         interrupted = stop.requested and stop.ending is INTERRUPTED
-        finished = f"Finished calls are in the ledger; {resume}."
+        finished = f"{kept}; {resume}."
         to_stderr(
             f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(error.text(COMMAND_LINE))} {finished}"
         )
         raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.INCOMPLETE) from None
     except KeyboardInterrupt:
-        to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
+        to_stderr(f"Stopped. {kept}; {resume}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None
 
 

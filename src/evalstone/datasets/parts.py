@@ -132,9 +132,9 @@ def _parts_of(file: DataFile, rows: int) -> Iterator[Part]:
         return
     size = file.location.size
     length = len(start) / max(1, start.count(b"\n"))
-    step = max(1, int(rows * length))
-    for at in range(0, size, step):
-        yield Part(file, at, min(size, at + step))
+    parts = -(-size // max(1, int(rows * length)))
+    for part in range(parts):
+        yield Part(file, size * part // parts, size * (part + 1) // parts)
 
 
 def _ranges(groups: Iterable[int], rows: int) -> Iterator[tuple[int, int]]:

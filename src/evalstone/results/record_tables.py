@@ -214,6 +214,13 @@ def as_kept(table: Any, keep: Keep, plan: str) -> Any:
     return table.replace_schema_metadata({ABOUT: json_line({**said, "plan": plan})})
 
 
+def with_plain_texts(table: Any) -> Any:
+    """A table whose texts aren't encoded as dictionaries, which some engines don't read."""
+    types = _types()
+    fields = [each.with_type(each.type.value_type) if types.is_dictionary(each.type) else each for each in table.schema]
+    return table.cast(_arrow().schema(fields))
+
+
 def check_columns(schema: Any, kind: FileFormat, source: str) -> None:
     """Raise DataError if a table lacks a column, or one has another type; the message names both. Columns that it
     doesn't know are ignored: a newer version may have written them."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger
-from evalstone.run.budget import Budget, SharedBudget
+from evalstone.run.budget import Budget, SharedBudget, StopSignal
 from evalstone.run.session import Session
 from evalstone.run.sharing import shared_limits
 
@@ -24,11 +24,12 @@ async def open_session(
     cache: bool = True,
     keep_reasoning: bool = False,
     scope: str = "",
+    stop: StopSignal | None = None,
 ) -> AsyncGenerator[Session]:
     """A session with a judge and a ledger, which is closed at the end.
 
     others: more judges to keep connected. scope: what the budget and `max_requests` are for, if several processes work
-    on it with a ledger on a server; "" for this session alone. The other arguments are those of `Session`.
+    on it with a ledger on a server; "" for this session alone. The others are those of `Session`.
     """
     limit = Budget.of(budget, judge, *others)
     async with contextlib.AsyncExitStack() as stack:
@@ -38,7 +39,9 @@ async def open_session(
             limit = SharedBudget(limit.limit, limits=limits)
         for each in (judge, *others):
             await stack.enter_async_context(each.opened())
-        session = Session(judge, ledger=store, concurrency=concurrency, cache=cache, budget=limit, limits=limits)
+        session = Session(
+            judge, ledger=store, concurrency=concurrency, cache=cache, budget=limit, stop=stop, limits=limits
+        )
         session.keep_reasoning = keep_reasoning
         stack.push_async_callback(session.close)
         yield session

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from evalstone.datasets import load
-from evalstone.results.record_tables import record_tables
+from evalstone.results.record_tables import record_tables, with_plain_texts
 from evalstone.run.plan import scorer_info
 from evalstone.scale.scoring import OpenScoring, Scoring
 
@@ -47,13 +47,13 @@ class ScoreBatches(Scoring):
         scored = opened.score(tuple(samples))
         infos = [scorer_info(scorer) for scorer in opened.plan.scorers]
         table, _ = record_tables(scored.records, infos, self.keep)
-        return table.replace_schema_metadata(None)
+        return with_plain_texts(table)
 
     @property
     def schema(self) -> Any:
         """The pyarrow schema of the records."""
         table, _ = record_tables((), (), self.keep)
-        return table.schema.remove_metadata()
+        return with_plain_texts(table).schema
 
     def _opened(self) -> OpenScoring:
         if (known := self.__dict__.get("_open")) is None:

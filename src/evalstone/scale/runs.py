@@ -15,14 +15,14 @@ from evalstone._core.display import count
 from evalstone._core.file_format import installed_version
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
-from evalstone._core.phases import phase
+from evalstone._core.phases import Phase, phase
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
 from evalstone.datasets.files import file_name, find_all
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.rows import RowReader
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, RunStopped
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import write_table
 from evalstone.results.endings import COMPLETE
@@ -30,6 +30,7 @@ from evalstone.results.files import write_summary
 from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.run import Run
+from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.problems import named_judges, problems
 from evalstone.scale.engines import Engine
@@ -54,6 +55,7 @@ def planned(
     block_rows: int = ROWS_PER_PART,
     at_least: int = 1,
     survey_parts: SurveyParts | None = None,
+    stop: StopSignal | None = None,
 ) -> BlockPlan:
     """The plan of a run, which is then in its results folder: the one that is there, or a new one.
 
@@ -65,10 +67,12 @@ def planned(
         block_rows: About how many rows a block has.
         at_least: How many blocks there should be, if there are so many rows.
         survey_parts: Surveys the parts of the source; None for this process.
+        stop: Once requested, no more parts are read.
 
     Raises:
         DataError: A row is invalid, or an ID is repeated; the message has file and line.
         ConfigError: Nothing can be scored, a judge has no key, or the folder has the blocks of another plan.
+        RunStopped: `stop` was requested.
     """
     files, plan = find_all(source), scoring.plan
     scoring.check()
@@ -83,6 +87,8 @@ def planned(
         surveys = map(survey_part, parts) if survey_parts is None else survey_parts(parts)
         for part, surveyed in zip(parts, reading.count(surveys), strict=True):
             found.add(part, surveyed)
+            if stop is not None and stop.requested:
+                raise RunStopped(stop.reason)
     found.finish()
     for file in files:
         check_unchanged(file.location)
@@ -179,8 +185,14 @@ def missing_blocks(folder: Location, plan: BlockPlan) -> list[Block]:
     return [block for block in plan.blocks if block_name(plan.fingerprint, block.number) not in there]
 
 
-def score_block(folder: Location, plan: BlockPlan, block: Block, opened: OpenScoring) -> int:
-    """Score a block, write its files, and return the number of its samples.
+def score_block(
+    folder: Location,
+    plan: BlockPlan,
+    block: Block,
+    opened: OpenScoring,
+    on_record: Callable[[], None] | None = None,
+) -> int:
+    """Score a block, write its files, and return the number of its samples. on_record: as for `OpenScoring.score`.
 
     Raises:
         ConfigError: Its file has changed.
@@ -188,7 +200,7 @@ def score_block(folder: Location, plan: BlockPlan, block: Block, opened: OpenSco
     """
     samples = list(block.read(plan.map))
     began = datetime.now(UTC)
-    scored = opened.score(samples)
+    scored = opened.score(samples, on_record)
     table, calls = record_tables(
         scored.records,
         plan.scorers,
@@ -289,8 +301,12 @@ def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
 
 
 @contextmanager
-def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Generator[Callable[[Block], int]]:
+def scoring_blocks(
+    scoring: Scoring, folder: Location, plan: BlockPlan, stop: StopSignal | None = None, shown: Phase | None = None
+) -> Generator[Callable[[Block], int]]:
     """What scores blocks in one process, with one session, which is closed at the end.
+
+    stop: as for `OpenScoring`. shown: a phase that counts samples once they are scored.
 
     Raises ConfigError if this process would score otherwise than the plan says, or a judge has no key in it.
     """
@@ -300,8 +316,25 @@ def scoring_blocks(scoring: Scoring, folder: Location, plan: BlockPlan) -> Gener
             *other,
             ": install the same evalstone and the same code of your own everywhere",
         )
-    with contextlib.closing(OpenScoring(scoring, plan.fingerprint)) as opened:
-        yield lambda block: score_block(folder, plan, block, opened)
+    with contextlib.closing(OpenScoring(scoring, plan.fingerprint, stop)) as opened:
+
+        def score(block: Block) -> int:
+            counting = None if shown is None else _Counting(shown, len(plan.scorers))
+            return score_block(folder, plan, block, opened, counting)
+
+        yield score
+
+
+class _Counting:
+    """Counts the samples of a phase, by their records."""
+
+    def __init__(self, phase: Phase, scorers: int) -> None:
+        self._phase, self._scorers = phase, scorers
+        self._before, self._records = phase.done, 0
+
+    def __call__(self) -> None:
+        self._records += 1
+        self._phase.done = self._before + self._records // self._scorers
 
 
 def run_on(
@@ -355,24 +388,27 @@ def run_shard(
     *,
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
+    stop: StopSignal | None = None,
 ) -> tuple[int, int]:
-    """Score the blocks of one of several shards in this process. number: from 1.
+    """Score the blocks of one of several shards in this process. number: from 1. stop: once requested, no more records
+    are begun, and RunStopped is raised after the calls in flight.
 
     Returns:
         The numbers of blocks that were scored now, and of those of the shard.
     """
-    plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=shards)
+    at_least = BLOCKS_PER_WORKER * shards
+    plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=at_least, stop=stop)
     own = shard_of(plan.blocks, number, shards)
     missing = {block.number for block in missing_blocks(folder, plan)}
     samples, scored = sum(block.samples for block in own if block.number in missing), 0
     with (
-        scoring_blocks(scoring, folder, plan) as score,
         phase(f"scoring shard {number} of {shards}", "sample", samples) as progress,
+        scoring_blocks(scoring, folder, plan, stop, progress) as score,
     ):
         for block in own:
             # Another process may have scored it meanwhile.
             if block.number in missing and block_files(folder, plan, block)[0].found() is None:
-                progress.done += score(block)
+                score(block)
                 scored += 1
     return scored, len(own)
 

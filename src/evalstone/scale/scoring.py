@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,12 +19,12 @@ from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, RunStopped
 from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of, shown
-from evalstone.models.limits import counting_warnings
+from evalstone.models.limits import counting_warnings, stopping
 from evalstone.results.gate_criteria import CRITERIA
-from evalstone.run.budget import Budget
+from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.opening import open_session
 from evalstone.run.plan import Plan
 from evalstone.run.planning import plan_for
@@ -147,23 +147,24 @@ class OpenScoring:
     """A process's access to judges and ledger, for as many blocks as it scores.
 
     Its session, with calls in flight, limits and recent answers, lives on the event loop of `sync`. scope: what its
-    budget and `max_requests` are for, as for `open_session`. Raises ConfigError as `Scoring.check` does.
+    budget and `max_requests` are for, as for `open_session`. stop: once requested, no more records are begun. Raises
+    ConfigError as `Scoring.check` does.
     """
 
-    def __init__(self, scoring: Scoring, scope: str = "") -> None:
+    def __init__(self, scoring: Scoring, scope: str = "", stop: StopSignal | None = None) -> None:
         scoring.check()
         self.plan = scoring.plan
-        self._scoring, self._scope = scoring, scope
+        self._scoring, self._scope, self._stop = scoring, scope, stop or StopSignal()
         self._stack = contextlib.AsyncExitStack()
         self._session: Session | None = None
 
-    def score(self, samples: Sequence[Sample]) -> Scored:
-        """Score samples.
+    def score(self, samples: Sequence[Sample], on_record: Callable[[], None] | None = None) -> Scored:
+        """Score samples. on_record: called after each record, on another thread.
 
         Raises:
             ConfigError, RunAborted, StorageError: As for a run. The calls in flight are finished first.
         """
-        return sync.run(self._scored(samples))
+        return sync.run(self._scored(samples, on_record))
 
     def close(self) -> None:
         """Cancel calls in flight, give back what isn't used of shared limits, and close the connections. They are
@@ -186,24 +187,30 @@ class OpenScoring:
                     cache=scoring.cache,
                     keep_reasoning=plan.keep_reasoning,
                     scope=self._scope,
+                    stop=self._stop,
                 )
             )
         return self._session
 
-    async def _scored(self, samples: Sequence[Sample]) -> Scored:
+    async def _scored(self, samples: Sequence[Sample], on_record: Callable[[], None] | None) -> Scored:
         session = await self._opened()
-        scorers, plan = self.plan.scorers, self.plan
+        scorers, plan, stop = self.plan.scorers, self.plan, self._stop
         records: list[Record | None] = [None] * (len(samples) * len(scorers))
         cells = enumerate(itertools.product(samples, scorers))
 
         async def work() -> None:
             for number, (sample, scorer) in cells:
+                if stop.requested:
+                    raise RunStopped(stop.reason)
                 records[number] = record = await score_sample(scorer, sample, session, plan.titles[scorer.signature])
                 session.check(record)
+                if on_record is not None:
+                    on_record()
 
         # There are more workers than slots for calls, so one that waits for a shared call leaves no slot empty.
         immediate = all(scorer.is_immediate for scorer in scorers)
-        with counting_warnings() as warnings, rare_collections(1 if immediate else 2 * self._scoring.concurrency):
+        rarely = rare_collections(1 if immediate else 2 * self._scoring.concurrency)
+        with counting_warnings() as warnings, rarely, stopping(lambda: stop.requested):
             workers = 1 if immediate else min(2 * self._scoring.concurrency, len(records))
             await _all([asyncio.ensure_future(work()) for _ in range(workers)], session)
         found = [record for record in records if record is not None]
