@@ -22,5 +22,8 @@ status=0
 for process in $processes; do
   wait "$process" || status=$?
 done
-[ "$status" -eq 0 ] || exit "$status"
+if [ "$status" -ne 0 ]; then
+  wait # a signal ends the wait above
+  exit "$status"
+fi
 evalstone merge "$out"

@@ -8,17 +8,17 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
-from evalstone._core.display import count, safe
+from evalstone._core.display import count, ended, safe
 from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
-from evalstone.cli.execution import check_required, interruptible
+from evalstone.cli.execution import check_required, interruptible, resume_text
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
 from evalstone.cli.thresholds import COUNTED, Thresholds, tested
-from evalstone.errors import ConfigError, EvalstoneError, invalid
-from evalstone.results.endings import ExitCode, exit_code
+from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, invalid
+from evalstone.results.endings import BUDGET, ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone._core.storage import Location
@@ -65,17 +65,21 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
     folder, keep = Location.of(config.out), config.keep or "all"
     kept = f"Finished blocks are in {folder}" + (", and finished calls in the ledger" if scoring.ledger else "")
     with interruptible(kept=kept, waits=config.engine is None) as stop:
-        if config.engine is None:
-            return _shard(config, scoring, folder, keep, stop)
-        check_names(config.name, config.tags)
-        check_required(config)
-        infos = [scorer_info(scorer) for scorer in scoring.plan.scorers]
-        criteria = config.criteria(infos)
-        config.largest_changes(infos, criteria)
-        check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.judge))
-        baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
-        engine, tags = parse_engine(config.engine), tuple(config.tags)
-        run = run_on(engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags)
+        try:
+            if config.engine is None:
+                return _shard(config, scoring, folder, keep, stop)
+            check_names(config.name, config.tags)
+            check_required(config)
+            infos = [scorer_info(scorer) for scorer in scoring.plan.scorers]
+            criteria = config.criteria(infos)
+            config.largest_changes(infos, criteria)
+            check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.judge))
+            baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
+            engine, tags = parse_engine(config.engine), tuple(config.tags)
+            run = run_on(engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags)
+        except BudgetExceeded as error:
+            to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume_text(config, BUDGET)}.")
+            return ExitCode.INCOMPLETE
     return _shown(
         run, config, config, criteria, baseline, look=config.look, out=config.out, top=config.top, ledger=config.ledger
     )

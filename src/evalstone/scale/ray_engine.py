@@ -62,7 +62,12 @@ class RayEngine:
                 try:
                     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
                 except Exception as error:  # noqa: BLE001 - Ray raises it
-                    raise ConfigError(f"Ray can't be started: {' '.join(str(error).split())}") from None
+                    reason = " ".join(str(error).split())
+                    if "timed out" in reason:
+                        reason += (
+                            " Ray waits 15 seconds for each of its processes: try again once this machine is idle."
+                        )
+                    raise ConfigError(f"Ray can't be started: {reason}") from None
             self._started = True
         context = self._data.DataContext.get_current()
         context.enable_progress_bars = False

@@ -1,0 +1,48 @@
+"""How `run --shard` and `run --engine` end early."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone.scale import engines, runs
+from tests.cli.conftest import Evalstone
+from tests.serving import serving
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path) -> None:
+    rows = [{"id": f"q{n}", "input": f"Question {n}?", "output": f"answer {n}", "context": ["x"]} for n in range(40)]
+    (tmp_path / "data.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_a_spent_budget_says_how_to_go_on(tmp_path: Path, evalstone: Evalstone) -> None:
+    with serving() as server:
+        judge = f'[judge]\nmodel = "vllm/test"\nbase_url = "{server.url}"\nprices = [1000, 1000]\n'
+        settings = 'data = "data.jsonl"\nscorers = "faithfulness"\nout = "results"\nconcurrency = 1\nbudget = 1.0\n'
+        (tmp_path / "run.toml").write_text(settings + judge)
+        done = evalstone("run", "run.toml", "--shard", "1/1")
+        assert done.returncode == 3
+        assert "of the budget of $1 " in done.stderr
+        assert "Finished blocks are in results; rerun the same command with a higher budget to resume." in done.stderr
+        assert 1 <= len(server.requests) < 40
+
+
+def test_a_signal_ends_a_run_on_an_engine_at_once(evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(engines, "parse_engine", lambda spec: spec)
+    monkeypatch.setattr(runs, "run_on", interrupted)
+    done = evalstone("run", "data.jsonl", "-s", "toxicity", "--engine", "ray", "--out", "results")
+    assert done.returncode == 130
+    assert "Stopped. Finished blocks are in results; rerun the same command to resume.\n" in done.stderr
+    assert "ledger;" not in done.stderr
