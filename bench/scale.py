@@ -1,10 +1,19 @@
-"""What large runs cost: bytes and time for each record, and the time and memory of the commands that read them.
+"""What large runs cost, and that whoever scores them gets the same.
 
     python bench/scale.py --only read                     # 2.5 million samples by 4 scorers
     python bench/scale.py --only read --samples 100000
+    .tools/ray/bin/python bench/scale.py --only same      # one process, 4 shards, Ray with 1 and 2 workers
+    .tools/ray/bin/python bench/scale.py --only kills     # SIGKILL to workers and to whole runs
+    .tools/ray/bin/python bench/scale.py --only speed     # seconds of shards and of Ray, compared with one process
+    .tools/ray/bin/python bench/scale.py --only large     # scorers in code: minutes, and memory of each worker
+    python bench/scale.py --only limits                   # requests a minute and a budget of four shards
 
-Each command is a process of its own, so its peak memory is its own. Runs are written block by block: what was written
-is what a run of this size has, without the hours that scoring it takes.
+With --full, rows have the sizes of docs/scale.md, which take hours in all. Rows with .tools/ray (make .tools/ray/ready)
+leave Ray out without it, and others PostgreSQL where it isn't installed.
+
+`read`: bytes and time for each record, and the time and memory of the commands that read them. Each command is a
+process of its own, so its peak memory is its own. Runs are written block by block: what was written is what a run of
+this size has, without the hours that scoring it takes.
 """
 
 from __future__ import annotations
@@ -20,7 +29,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import scale_kills
+import scale_limits
+import scale_same
+import scale_speed
 
 from evalstone import Record
 from evalstone._core.storage import Location
@@ -156,18 +170,39 @@ def read(samples: int, folder: Path) -> None:
         )
 
 
-ROWS: dict[str, Callable[[int, Path], None]] = {"read": read}
+class Row(NamedTuple):
+    """A row: what prints it, from a number of samples and a folder, and how many samples it has by default."""
+
+    run: Callable[[int, Path], None]
+    samples: int
+    full: int
+
+
+ROWS = {
+    "read": Row(read, 2_500_000, 2_500_000),
+    "same": Row(scale_same.same, scale_same.SAMPLES, scale_same.FULL),
+    "kills": Row(scale_kills.kills, scale_kills.SAMPLES, scale_kills.FULL),
+    "speed": Row(scale_speed.speed, scale_speed.SAMPLES, scale_speed.FULL),
+    "large": Row(scale_speed.large, scale_speed.LARGE, scale_speed.LARGE_FULL),
+    "limits": Row(scale_limits.limits, scale_limits.SAMPLES, scale_limits.FULL),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=[*ROWS], action="append")
-    parser.add_argument("--samples", type=int, default=2_500_000)
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--full", action="store_true", help="the sizes of docs/scale.md")
     parser.add_argument("--folder", help="where the runs are written, and kept")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         for name in given.only or ROWS:
-            ROWS[name](given.samples, Path(given.folder or temporary))
+            row, folder = ROWS[name], Path(given.folder or temporary)
+            if name != "read":
+                shutil.rmtree(folder / name, ignore_errors=True)
+                (folder := folder / name).mkdir(parents=True)
+            print(f"{name}:", flush=True)
+            row.run(given.samples or (row.full if given.full else row.samples), folder)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,58 @@
+"""The examples of other engines in docs/scale.md run, where these are installed (`make test-engines`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evalstone
+
+pytest.importorskip("pyarrow")
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text("utf-8")
+SCORERS = ["exact_match", "rouge_l"]
+NEEDED = {"pyspark": "Spark", "daft": "Daft"}
+
+
+def example(engine: str) -> str:
+    (code,) = re.findall(rf"<!-- no test: needs {engine}.*?-->\n```text\n(.*?)```", PAGE, re.DOTALL)
+    return code
+
+
+@pytest.mark.parametrize("module", NEEDED)
+def test_the_example_is_python(module: str) -> None:
+    compile(example(NEEDED[module]), "docs/scale.md", "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", NEEDED)
+def test_the_example_scores_like_a_run(module: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec(module) is None or (module == "pyspark" and shutil.which("java") is None):
+        pytest.skip(f"{NEEDED[module]} isn't installed")
+    rows = [{"id": f"q{n}", "output": f"Paris {n % 3}", "reference": "Paris 1"} for n in range(60)]
+    (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    quiet = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SCARF_NO_ANALYTICS": "true"}
+    done = subprocess.run(
+        [sys.executable, "-c", example(NEEDED[module])],
+        cwd=tmp_path,
+        env={**os.environ, **quiet},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    import pyarrow.parquet as pq  # noqa: PLC0415 - where it is installed
+
+    found = pq.read_table(tmp_path / "results").select(["sample_id", "scorer", "value"]).to_pylist()
+    run = evalstone.evaluate(rows, SCORERS, ledger=None)
+    expected = [{"sample_id": one.sample_id, "scorer": one.scorer, "value": one.value} for one in run.records]
+    assert sorted(found, key=str) == sorted(expected, key=str)
