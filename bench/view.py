@@ -24,7 +24,9 @@ from typing import Any
 from urllib.parse import quote
 
 from evalstone import Sample, Score, Scorer, Skipped, evaluate
+from evalstone.judge_quality.labeling import Labeling, Sheet
 from evalstone.ledger.base import INDEXES
+from evalstone.ledger.labels import write_label
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
@@ -34,6 +36,8 @@ from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
 
 TOPICS = ("billing", "returns", "shipping", "warranty", "account")
+LABELS = 40
+"""The number of labels behind the page for labeling."""
 WORDS = 20_000
 """The size of the vocabulary, which is used as in a language: the n-th word 1/n as often as the first."""
 
@@ -125,6 +129,21 @@ def make(url: str, number: int) -> tuple[str, str]:
     return ids[0], ids[1]
 
 
+def label(shelf: Shelf, run: str) -> None:
+    """Label samples of a run, chosen as the page chooses them."""
+    card = shelf.card(run)
+    if card is None:
+        raise SystemExit("a run is gone")
+    sheet = Sheet.of(shelf.read(card), "given")
+    with shelf.writing() as ledger:
+        while (labeling := Labeling.open(ledger, sheet, "bench")).n_labeled < LABELS:
+            choice = labeling.next()
+            if choice is None:
+                break
+            judged = sheet.values[sheet.places[choice.key]]
+            write_label(ledger, labeling.label(choice.key, round(judged), "", choice))
+
+
 def get(app: App, address: str) -> bytes:
     """The body of a page."""
 
@@ -170,6 +189,8 @@ def kinds(runs: tuple[str, str], number: int, draw: random.Random) -> dict[str, 
 
     return {
         "runs": lambda: "/",
+        "label": lambda: f"/label?run={run}&scorer=given&annotator=bench",
+        "failure modes": lambda: f"/modes?run={run}",
         "run": lambda: here,
         "page in the middle": lambda: f"{here}?after={cursor()}",
         "page before another": lambda: f"{here}?before={cursor()}",
@@ -252,6 +273,7 @@ def main() -> None:
             what = f"comparison by {by}" if by else "comparison"
             print(f"{what}: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU time), {size / 1e6:,.0f} MB")
         del opened
+        label(shelf, runs[0])
         app, draw = application(shelf), random.Random(1)
         print(f"{'page':28}{'p50':>16}{'p95':>16}{'bytes':>10}")
         for name, address in kinds(runs, options.samples, draw).items():
