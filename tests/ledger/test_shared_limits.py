@@ -195,6 +195,7 @@ def test_what_a_killed_process_holds_of_a_budget_counts_as_spent(postgres_url: s
         paid = len(server.requests) * price
     assert all("BudgetExceeded" in each["told"] for each in told)
     assert 2.5 < paid <= 5.0 + 2 * price
+    assert any("was reserved by processes that were killed" in each["told"]["BudgetExceeded"] for each in told)
     with Ledger(postgres_url) as ledger, ledger.transaction() as database:
         rows = database.execute("SELECT amount, used FROM limit_shares WHERE name = 'plan budget'").fetchall()
     assert len(rows) == 4

@@ -52,7 +52,8 @@ _STATES = """
 """
 _AMOUNTS = """
     SELECT coalesce(sum(amount), 0), coalesce(sum(CASE WHEN expires > epoch() THEN used ELSE amount END), 0),
-        coalesce(sum(CASE WHEN expires > epoch() AND amount > used THEN 1 ELSE 0 END), 0)
+        coalesce(sum(CASE WHEN expires > epoch() AND amount > used THEN 1 ELSE 0 END), 0),
+        coalesce(sum(CASE WHEN expires > epoch() THEN 0 ELSE amount - used END), 0)
     FROM limit_shares WHERE name = :name AND member <> :member
 """
 _LEAVE = """
@@ -161,7 +162,7 @@ def _grant(
     with ledger.transaction(writing=True) as database:
         database.execute(_ADD, {"name": name})
         database.execute(_LOCK, {"name": name})
-        others, certain, active = database.execute(_AMOUNTS, whose).fetchone()
+        others, certain, active, lost = database.execute(_AMOUNTS, whose).fetchone()
         rest = cap - others
         amount = held
         if needed <= rest + _TINY:
@@ -170,7 +171,8 @@ def _grant(
         values = {"slots": 0, "waiting": False, "amount": amount, "used": used, "seconds": SHARE_SECONDS}
         database.execute(_SHARE, {**whose, **values})
         database.execute("UPDATE shared_limits SET seen = epoch() WHERE name = :name", whose)
-    return Grant(amount, total=others + amount, hopeless=needed - held + used > cap - certain + _TINY)
+    hopeless = needed - held + used > cap - certain + _TINY
+    return Grant(amount, total=others + amount, hopeless=hopeless, lost=lost)
 
 
 def _leave(ledger: Ledger, members: Sequence[str]) -> None:

@@ -160,6 +160,8 @@ class Grant:
     """What all processes hold or have used."""
     hopeless: bool
     """Whether what it needs is more than is left, even if the others give back all that they haven't used."""
+    lost: float = 0.0
+    """What processes that are gone held without having told that they used it. It counts as used."""
 
 
 class Store(Protocol):
@@ -214,6 +216,8 @@ class Allowance:
     granted: float = 0.0
     total: float = 0.0
     """What all processes held or had used when this one last asked."""
+    lost: float = 0.0
+    """As in the last `Grant`."""
     _last: float = 0.0
     _asked: float = 0.0
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -263,7 +267,7 @@ class Allowance:
         grant = await self.store.grant(
             self.name, self.member, cap=self.cap, used=self.used(), held=held, needed=held + amount, more=more
         )
-        self.granted, self.total = grant.amount, grant.total
+        self.granted, self.total, self.lost = grant.amount, grant.total, grant.lost
         return grant
 
 

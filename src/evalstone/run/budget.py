@@ -163,7 +163,12 @@ class SharedBudget(Budget):
         return self._part.fits(amount)
 
     def _used(self) -> str:
-        return f"${self._part.total:.4f} spent by all processes, or reserved for their calls"
+        lost = self._part.lost
+        gone = (
+            f"; of it, ${lost:.4f} was reserved by processes that were killed, whose calls may be paid: to go on, "
+            "raise the budget by as much"
+        )
+        return f"${self._part.total:.4f} spent by all processes, or reserved for their calls{gone * (lost > TINY)}"
 
 
 def unpriced(judge: Judge) -> ConfigError:

@@ -57,7 +57,8 @@ class RayEngine:
         if not ray.is_initialized():
             where: dict[str, Any] = {"address": self.address}
             if not self.address:
-                where = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+                # "local", because Ray would else join one that runs on this machine already
+                where = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             with _quiet(), _silent():
                 try:
                     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
