@@ -82,8 +82,14 @@ class RayEngine:
 
     def check_sendable(self, value: object, what: str) -> None:
         """As `Engine.check_sendable`."""
+        kind = value if isinstance(value, type) else type(value)
+        if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+            raise ConfigError(
+                f"{what} can't be sent to other processes: its class {kind.__qualname__} is defined in a function, or "
+                "in the script that runs; define it in a module that the workers can import"
+            )
         try:
-            self._ray.cloudpickle.dumps(value)
+            self._ray.cloudpickle.loads(self._ray.cloudpickle.dumps(value))
         except Exception as error:  # noqa: BLE001 - what a value's own code raises
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 

@@ -15,6 +15,7 @@ import pytest
 
 import evalstone
 from evalstone import ConfigError, evaluate
+from evalstone.scale.ray_engine import RayEngine
 
 pytest.importorskip("ray")
 pytest.importorskip("pyarrow")
@@ -39,16 +40,23 @@ def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
     assert evalstone.read_run(tmp_path / "out") == run
 
 
-def test_what_cannot_be_sent_is_refused(tmp_path: Path) -> None:
-    class Scorer(evalstone.Scorer):
-        name = "own"
-        lock: object = None
+def test_what_cannot_be_sent_is_refused() -> None:
+    class Local(evalstone.Scorer):
+        name = "local"
 
         def score(self, *, output: str) -> evalstone.Score:
             return evalstone.Score(0.0)
 
-    with pytest.raises(ConfigError, match="the scorer Scorer can't be sent to other processes: "):
-        evaluate(written(tmp_path, 3), Scorer(lock=threading.Lock()), engine="ray", out=tmp_path / "out", ledger=None)
+    engine = RayEngine()
+    message = (
+        r"^x can't be sent to other processes: its class .*Local is defined in a function, .*; define it in a module"
+    )
+    with pytest.raises(ConfigError, match=message):
+        engine.check_sendable(Local(), "x")
+    with pytest.raises(
+        ConfigError, match=r"^x can't be sent to other processes: TypeError: cannot pickle '_thread.lock'"
+    ):
+        engine.check_sendable([threading.Lock()], "x")
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path: Path) -> None:
