@@ -173,7 +173,7 @@ def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
 
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         application = web.Application(client_max_size=50_000_000)
-        for path in ("chat/completions", "responses", "ask", "embeddings"):
+        for path in ("chat/completions", "responses", "ask", "embeddings", "systemone", "decisions"):
             application.router.add_post(f"/v1/{path}", server.handle)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()

@@ -78,6 +78,7 @@ UNTYPED = {
     "any question, by what its answers have in common": "Quotes.*(question) Restates.*(question)",
     "the result is not used": "*.opened(return)",
     "any model, or what asyncio declares so": (
+        "DecisionProvider.__init__(model) DecisionProvider.connect(model) DecisionProvider.decide(return) "
         "Embeddings.__init__(model) endpoint_of(model) ChatProvider.complete(return)"
     ),
     "columns of any type, and the results of any formula": "CodeScorer.score_columns(columns) Defined.compute(*)",

@@ -18,7 +18,7 @@ from evalstone.judges import Judge, SelfConsistency
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.claims import ListClaims
-from evalstone.run.budget import Budget, Reservation, call_price, estimated_usage
+from evalstone.run.budget import Budget, Reservation, call_price
 from evalstone.scorers import FactCheck
 from evalstone.types import Usage
 
@@ -162,7 +162,7 @@ def test_what_does_not_fit_says_what_is_left(reserved: float, parts: str) -> Non
 def test_a_call_is_priced_by_its_messages_its_schema_and_three_usual_replies() -> None:
     assert call_price(QUESTION, Free()) == 0.0
     schema, reply = (len(json.dumps(part)) // 4 for part in (QUESTION.json_schema, QUESTION.example()))
-    assert estimated_usage(QUESTION, 0) == Usage(schema, reply, 0, 1)
+    assert Free().estimated_usage(QUESTION, 0) == Usage(schema, reply, 0, 1)
     assert call_price(QUESTION, ByTheToken(), 400) == 100 + schema + 3 * reply
 
 

@@ -156,13 +156,20 @@ class Prompt(metaclass=NamesArguments):
         alone = {match[1] for match in _ALONE.finditer(self.template)}
         above = tuple(name for name in self.placeholders if name not in alone)
         pieces = _ALONE.split(self.template)
-        pieces[::2] = (_PLACEHOLDER.sub(lambda match: f"[{self._name(match[1])}]", text) for text in pieces[::2])
+        pieces[::2] = (_PLACEHOLDER.sub(lambda match: f"[{self.name_of(match[1])}]", text) for text in pieces[::2])
         for name in reversed(above):
             pieces[:1] = ["", name, f"\n\n{pieces[0]}"]
-        named = dict.fromkeys(map(self._name, _PLACEHOLDER.findall(_ALONE.sub("", self.template))))
+        named = dict.fromkeys(map(self.name_of, _PLACEHOLDER.findall(_ALONE.sub("", self.template))))
         return tuple(pieces), tuple(named)
 
-    def _name(self, placeholder: str) -> str:
+    @property
+    def task(self) -> str:
+        """What the template says beside the material, with `[name]` for material that it names in a sentence."""
+        texts = [text.strip() for text in self._layout[0][::2]] if self.fenced else []
+        return "\n\n".join(filter(None, texts))
+
+    def name_of(self, placeholder: str) -> str:
+        """What the prompt calls the material of a placeholder."""
         return "passages" if placeholder in self.passages else placeholder
 
     def render(self, inputs: Mapping[str, Material], form: str = "", optional: Collection[str] = ()) -> tuple[str, str]:

@@ -27,6 +27,7 @@ COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
     "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
     "self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)": "asks one judge several times and takes the vote",
+    "decision(typesafe/jev-latest, text=openai/gpt-5.1)": "a decision model, and a judge for questions that need text",
 }
 
 
@@ -282,7 +283,8 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         "counts shared words; see docs/lexical-judge.md.\n",
         style="dim",
     )
-    models = table("language models", "API key", "endpoint")
+    writing = table("language models", "API key", "endpoint")
+    deciding = table("decision models", "API key", "endpoint")
     providers, refused = dict(PROVIDERS), list[ConfigError]()
     for plugin in PLUGINS:
         try:
@@ -290,8 +292,11 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         except ConfigError as error:
             refused.append(error)
     for name, provider in providers.items():
+        models = deciding if provider.decides else writing
         models.add_row(f"{safe(name, 100)}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
-    screen.print(models)
+    screen.print(writing)
+    screen.print()
+    screen.print(deciding)
     refused += _list_added_judges()
     _say_refused(refused)
     screen.print("\nTo measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")

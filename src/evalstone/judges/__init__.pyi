@@ -10,6 +10,9 @@ from evalstone.judges.cascade import LabeledQuestion as LabeledQuestion
 from evalstone.judges.composite import Errors as Errors
 from evalstone.judges.composite import Panel as Panel
 from evalstone.judges.composite import SelfConsistency as SelfConsistency
+from evalstone.judges.decision import DecisionJudge as DecisionJudge
+from evalstone.judges.decision import DecisionOrText as DecisionOrText
+from evalstone.judges.decision import SentenceJudge as SentenceJudge
 from evalstone.judges.embeddings import EmbeddingModel as EmbeddingModel
 from evalstone.judges.lexical import LexicalJudge as LexicalJudge
 from evalstone.judges.logging import LoggingJudge as LoggingJudge

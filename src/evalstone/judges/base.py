@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from evalstone._core.guards import is_list
 from evalstone._core.json import content_hash
 from evalstone._core.plugins import distributions_of
 from evalstone._core.redaction import is_credential, register
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone._core.values import ValueMeta, as_value, require_callable
 from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
@@ -109,9 +111,30 @@ class Judge(metaclass=ValueMeta):
         """
         raise NotImplementedError(f"{type(self).__name__} has no members to combine")
 
+    def read(
+        self, question: Question[A], reply: str, alternatives: Mapping[str, float] | None
+    ) -> tuple[A, Mapping[str, Any] | None]:
+        """The value and the detail of an answer whose `reply` and `alternatives` were stored. Raises ReplyError if the
+        reply no longer fits the question."""
+        return question.parse_grounded(reply, alternatives)
+
+    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+        """Raise ConfigError if the judge can't answer questions of one of the kinds that a scorer asks. By default, it
+        declines such questions when they are asked."""
+
     def price(self, usage: Usage) -> float | None:
         """The cost of these tokens in US dollars; None if the price is unknown."""
         return None if self.cacheable else 0.0
+
+    def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
+        """The estimated tokens of a question and of a reply of usual length, at four bytes per token.
+
+        size: The number of bytes of the messages; None for those of the question.
+        """
+        if size is None:
+            size = sum(len(text.encode()) for text in question.render())
+        prompt = size + len(json.dumps(question.json_schema or {}))
+        return Usage(prompt // BYTES_PER_TOKEN, len(json.dumps(question.example())) // BYTES_PER_TOKEN, 0, 1)
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +58,17 @@ class LoggingJudge(Judge, init=False):
     @property
     def context_limits(self) -> ContextLimits:
         return self.judge.context_limits
+
+    def read(
+        self, question: Question[A], reply: str, alternatives: Mapping[str, float] | None
+    ) -> tuple[A, Mapping[str, Any] | None]:
+        return self.judge.read(question, reply, alternatives)
+
+    def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
+        return self.judge.estimated_usage(question, size)
+
+    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+        self.judge.check_questions(scorer, kinds)
 
     def price(self, usage: Usage) -> float | None:
         return self.judge.price(usage)

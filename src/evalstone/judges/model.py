@@ -124,6 +124,8 @@ class ModelJudge(LanguageModel, Judge):
 Complete: TypeAlias = Callable[[Sequence[ChatMessage], ReplyForm | None, RequestSettings], Awaitable[Completion | None]]
 """`ChatProvider.complete`, or the same for a script, which returns None if it has no more replies."""
 
+Read: TypeAlias = Callable[..., tuple[Any, Mapping[str, Any] | None]]
+"""As `read_completion`: from a question, a completion, its settings, and whether items may be dropped."""
 _DEFAULTS = RequestSettings()
 
 
@@ -136,8 +138,9 @@ async def converse(
     retries: int = 3,
     total_timeout: float = math.inf,
     instructions: str = "",
+    read: Read = read_completion,
 ) -> JudgeAnswer[A]:
-    """Ask a model and parse its reply. All retries happen in this loop.
+    """Ask a model and parse its reply with `read`. All retries happen in this loop.
 
     After a transient error, the request is sent again, until `total_timeout`. A request that timed out is not sent
     again, because it would time out again. A malformed or truncated reply gets up to `retries` corrections (see
@@ -203,7 +206,7 @@ async def converse(
             try:
                 drop = last or isinstance(failure, UngroundedItems)
                 size = len(completion.text)
-                value, dropped = await read_aside(size, read_completion, question, completion, settings, drop)
+                value, dropped = await read_aside(size, read, question, completion, settings, drop)
                 answer = JudgeAnswer(
                     value=value,
                     judge=judge,

@@ -9,6 +9,8 @@
     vllm/my-model(http://localhost:8000/v1)
     panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
     cascade(lexical, openai/gpt-5.1, threshold=0.8)
+    typesafe/jev-latest                                 a decision model; the same as the next line
+    decision(typesafe/jev-latest, text=sentences)
     self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)
 
 A line is first converted to a table. Only the modules of the named judges are imported.
@@ -32,17 +34,21 @@ from evalstone._core.plugins import PROVIDERS as BESIDE
 from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, absent, invalid, repeated, unknown
 from evalstone.judges.base import Judge, JudgeSpec, register_secrets
-from evalstone.models.catalog import PROVIDERS, is_provider, unknown_provider
+from evalstone.models.catalog import PROVIDERS, info_of, is_provider, unknown_provider
 from evalstone.models.limits import Limits
 
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),
     "cascade": ("cascade.Cascade", 2, ("threshold",)),
     "self_consistency": ("composite.SelfConsistency", 1, ("repeats",)),
+    "decision": ("decision.DecisionOrText", 1, ("text",)),
 }
 """For each kind: its class, the number of members (None: two or more), and its settings."""
 
-PLUGINS = Plugins(JUDGES, ("lexical", *COMPOSITES, *PROVIDERS), beside=BESIDE)
+OFFLINE: Mapping[str, str] = {"lexical": "lexical.LexicalJudge", "sentences": "decision.SentenceJudge"}
+"""The judges without settings that need no model, and their classes."""
+
+PLUGINS = Plugins(JUDGES, (*OFFLINE, *COMPOSITES, *PROVIDERS), beside=BESIDE)
 """The judges of installed packages. `NAME/MODEL` is one with the setting `model`."""
 
 OWN_JUDGE = "; to judge with your own code, derive a class from evalstone.Judge, and name it or an instance of it"
@@ -105,26 +111,28 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
         return _own(find(name, "the judge"), settings, f"the judge {name}")
     provider, slash, model = name.partition("/")
     if slash:
-        from evalstone.judges.model import ModelJudge  # noqa: PLC0415
-
         if model and (plugin := PLUGINS.get(provider)) is not None:
             return _own(added(plugin), {**settings, "model": model}, f"the judge {provider}")
         if model and not is_provider(provider):
             raise unknown_provider(name, PLUGINS.names())
-        names = [field.name for field in dataclasses.fields(ModelJudge) if field.init and field.name != "model"]
+        decides = model and info_of(provider).decides
+        kind = _class_at("decision.DecisionJudge" if decides else "model.ModelJudge")
+        names = [field.name for field in dataclasses.fields(kind) if field.init and field.name != "model"]
         names.remove("limits")
-        return ModelJudge(name, **settings_of(name, settings, names))
+        judge = kind(name, **settings_of(name, settings, names))
+        return _class_at("decision.DecisionOrText")(judge) if decides else judge
     if name in COMPOSITES:
         raise ConfigError(f"{name} needs its members, as in {name}(lexical, openai/gpt-5.1)")
-    from evalstone.judges.lexical import LexicalJudge  # noqa: PLC0415
-
-    if name not in ("lexical", LexicalJudge().identity):
+    kind, version, _ = name.partition("@")
+    judge = _class_at(OFFLINE[kind])() if kind in OFFLINE else None
+    if judge is None or (version and judge.identity != name):
         if (plugin := PLUGINS.get(name)) is not None:
             return _own(added(plugin), settings, f"the judge {name}")
         raise _unknown_judge(name)
     if settings:
-        raise ConfigError(f"the lexical judge has no settings, but got {', '.join(sorted(map(str, settings)))}")
-    return LexicalJudge()
+        given = ", ".join(sorted(map(str, settings)))
+        raise ConfigError(f"the judge {kind} has no settings, but got {given}")
+    return judge
 
 
 def _own(value: Any, settings: Mapping[str, Any], named: str) -> Judge:
@@ -207,7 +215,7 @@ def settings_of(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _unknown_judge(name: str) -> ConfigError:
-    known = ["lexical", *COMPOSITES, *PLUGINS.names()]
+    known = [*OFFLINE, *COMPOSITES, *PLUGINS.names()]
     match = re.match(r"[a-z]+\d?", name.lower())
     family = match[0] if match else ""
     provider = _FAMILIES.get(family) or _FAMILIES.get(family.rstrip("0123456789"))
@@ -252,7 +260,7 @@ def table_of(spec: str) -> dict[str, Any]:
             judges.append(table_of(part))
     if name in COMPOSITES:
         return {name: judges, **settings}
-    if "/" not in name and name != "lexical" and not is_address(name) and PLUGINS.get(name) is None:
+    if "/" not in name and name.partition("@")[0] not in OFFLINE and not is_address(name) and PLUGINS.get(name) is None:
         raise _unknown_judge(name)
     if judges:
         raise ConfigError(f"{name} takes settings such as temperature=0.7, not a judge")

@@ -24,6 +24,7 @@ from evalstone.models.catalog import is_provider
 from evalstone.models.provider import Completion
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
+from evalstone.questions.decisions import stored_decisions
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.types import Usage
 
@@ -183,6 +184,8 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
         detail: Mapping[str, Any] = call.get("detail") or {}
         if reply is None:
             value, dropped = question.from_jsonable(call["answer"]), None
+        elif (decided := stored_decisions(question, reply)) is not None:
+            value, dropped = decided.value, decided.detail
         else:
             value, dropped = question.parse_grounded(reply, alternatives)
         return JudgeAnswer(

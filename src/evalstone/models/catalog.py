@@ -18,6 +18,8 @@ CHAT = "evalstone.models.chat_completions:ChatCompletions"
 """The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
 LIBRARY = "evalstone.models.pydantic_ai:PydanticAI"
 """The protocols that pydantic-ai speaks (the extra `providers`)."""
+SYSTEM_ONE = "evalstone.models.systemone:SystemOne"
+"""TypeSafe's protocol of decision models."""
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 """Settings that some endpoints refuse."""
 
@@ -36,7 +38,10 @@ class ProviderInfo(metaclass=NamesArguments):
     base_url_from: tuple[str, ...] = ()
     """Environment variables that override `base_url`."""
     protocol: str = CHAT
-    """The `ChatProvider` that sends requests, as `module:class`. It is imported when a model is first used."""
+    """The `ChatProvider` or `DecisionProvider` that sends requests, as `module:class`. It is imported when a model is
+    first used."""
+    decides: bool = False
+    """Whether the models decide: their protocol is a `DecisionProvider`, and they write no text."""
     unsupported: tuple[str, ...] = ()
     """Settings that the protocol doesn't support: of `SETTINGS`, and `headers`."""
     library_url_from: tuple[str, ...] = ()
@@ -87,8 +92,16 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
     "mistral": ProviderInfo("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "ollama": ProviderInfo("http://127.0.0.1:11434/v1", base_url_from=("OLLAMA_BASE_URL",)),
     "openai": ProviderInfo("https://api.openai.com/v1", "OPENAI_API_KEY", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "openai-decisions": ProviderInfo(
+        "https://api.openai.com",
+        "OPENAI_API_KEY",
+        protocol="evalstone.models.openai_decisions:OpenAIDecisions",
+        decides=True,
+    ),
     "openrouter": ProviderInfo("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "systemone": ProviderInfo("http://127.0.0.1:8080", protocol=SYSTEM_ONE, decides=True),
     "together": ProviderInfo("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "typesafe": ProviderInfo("https://api.typesafe.ai", "TYPESAFE_API_KEY", protocol=SYSTEM_ONE, decides=True),
     "vllm": ProviderInfo("http://127.0.0.1:8000/v1", base_url_from=("VLLM_BASE_URL",)),
     "xai": ProviderInfo("https://api.x.ai/v1", "XAI_API_KEY"),
 }

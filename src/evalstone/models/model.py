@@ -344,12 +344,14 @@ class LanguageModel(Model[ChatProvider]):
     def check(self) -> None:
         super().check()
         if (protocol := self.protocol) != CHAT:
-            protocol_class(protocol).check(self)
+            protocol_class(protocol, ChatProvider).check(self)
 
     def check_kind(self) -> None:
         """Raise ConfigError for a model that doesn't chat, by its name or its listed prices. A model with its own
         `prices` or `base_url` may be any."""
         provider, name = split_model(self.model)
+        if provider_info(self.model).decides:
+            raise ConfigError(f"{self.model} doesn't chat: it is a decision model; use it as a judge (DecisionJudge)")
         if self.prices is not None or self.url not in ("", provider_info(self.model).base_url):
             return
         hint = "choose a model that chats, or set prices if this one does"
@@ -361,12 +363,12 @@ class LanguageModel(Model[ChatProvider]):
             raise ConfigError(f"{self.model} doesn't chat: {prices}; {hint}")
 
     def provider(self) -> ChatProvider:
-        return protocol_class(self.protocol)(self)
+        return protocol_class(self.protocol, ChatProvider)(self)
 
 
 @functools.cache
-def protocol_class(protocol: str) -> type[ChatProvider]:
-    """The class of a protocol, `module:class`. Raises ConfigError if there is none, or if it is no `ChatProvider`."""
+def protocol_class(protocol: str, kind: type[P]) -> type[P]:
+    """The class of a protocol, `module:class`. Raises ConfigError if there is none, or if it is not of this kind."""
     module, _, name = protocol.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -374,8 +376,8 @@ def protocol_class(protocol: str) -> type[ChatProvider]:
         raise
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"the protocol {protocol!r} can't be loaded (module:class): ", error) from error
-    if not (isinstance(found, type) and issubclass(found, ChatProvider)):
-        raise ConfigError(f"the protocol {protocol!r} must be a subclass of ChatProvider")
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise ConfigError(f"the protocol {protocol!r} must be a subclass of {kind.__name__}")
     return found
 
 

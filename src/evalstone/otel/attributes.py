@@ -15,6 +15,7 @@ from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import EvalstoneError, TargetError
 from evalstone.judges.base import Judge
+from evalstone.judges.decision import DecisionJudge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
@@ -173,7 +174,7 @@ def model_attributes(model: Model[Any]) -> Attributes:
     """The attributes that identify a model's operation on spans and metrics."""
     provider, name = split_model(model.model)
     found: Attributes = {
-        "gen_ai.operation.name": "embeddings" if isinstance(model, EmbeddingModel) else "chat",
+        "gen_ai.operation.name": _operation(model),
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": safe(name, NAME),
     }
@@ -182,6 +183,12 @@ def model_attributes(model: Model[Any]) -> Attributes:
         found["server.address"] = safe(parts.hostname or "", NAME)
         found["server.port"] = parts.port or (443 if parts.scheme == "https" else 80)
     return found
+
+
+def _operation(model: Model[Any]) -> str:
+    """What a model does; "decide" is none of the values that OpenTelemetry defines."""
+    kinds = ((EmbeddingModel, "embeddings"), (DecisionJudge, "decide"))
+    return next((name for kind, name in kinds if isinstance(model, kind)), "chat")
 
 
 def request_attributes(model: Model[Any], question: Question[Any], repeat: int) -> Attributes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,7 +21,10 @@ from evalstone._core.observe import NOBODY, Observed, Observer, observe, observe
 from evalstone._core.redaction import masked
 from evalstone.errors import AnswerPending, JudgeError, RunStopped, error_text
 from evalstone.judges.base import Judge
+from evalstone.judges.decision import DecisionJudge
 from evalstone.judges.model import ModelJudge, opening_messages
+from evalstone.models.model import Model
+from evalstone.models.provider import ChatMessage
 from evalstone.otel.attributes import (
     EXPLANATION,
     NAME,
@@ -39,6 +44,7 @@ from evalstone.otel.attributes import (
 )
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
+from evalstone.questions.decisions import as_decisions
 from evalstone.results.run import Run
 from evalstone.scorers import Scorer
 from evalstone.targets import Answer, FunctionTarget, Target
@@ -267,8 +273,7 @@ class Telemetry(Observer):
         )
         took = (NO_USAGE, None)
         if self._content and span.is_recording():
-            opening = opening_messages(question, model.instructions if isinstance(model, ModelJudge) else "")
-            span.set_attribute("gen_ai.input.messages", messages(opening))
+            span.set_attribute("gen_ai.input.messages", messages(_asked(model, question)))
 
         def replied(reply: str | None) -> None:
             if self._content and reply is not None:
@@ -367,6 +372,13 @@ class Telemetry(Observer):
 
 def _nothing(span: Span, result: object) -> None:
     pass
+
+
+def _asked(model: Model[Any], question: Question[Any]) -> Sequence[ChatMessage]:
+    """What a model is asked: messages, or for a decision model the state and the decisions as JSON."""
+    if isinstance(model, DecisionJudge) and (closed := as_decisions(question)) is not None:
+        return [ChatMessage("user", json.dumps(asdict(closed), ensure_ascii=False))]
+    return opening_messages(question, model.instructions if isinstance(model, ModelJudge) else "")
 
 
 def _context_of(sample: Sample) -> Context | None:

@@ -42,6 +42,7 @@ from evalstone.questions.harm import ToxicityVerdict as ToxicityVerdict
 from evalstone.questions.limits import ContextLimits as ContextLimits
 from evalstone.questions.markers import Between as Between
 from evalstone.questions.markers import Cites as Cites
+from evalstone.questions.markers import Explains as Explains
 from evalstone.questions.markers import Key as Key
 from evalstone.questions.markers import MayOmit as MayOmit
 from evalstone.questions.markers import NotInReply as NotInReply

@@ -9,7 +9,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.items import VerdictPerItem
-from evalstone.questions.markers import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
+from evalstone.questions.markers import QUARTERS, Between, Explains, Key, Subject, WorstFirst, YesNo
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class AlignmentPart(NoTruthValue):
 
     score: Annotated[float, Between(0, 1, QUARTERS), WorstFirst()]
     reason: str = ""
-    lacking: tuple[str, ...] = ()
+    lacking: Annotated[tuple[str, ...], Explains()] = ()
 
 
 @dataclass(frozen=True)

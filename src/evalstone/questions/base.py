@@ -16,7 +16,7 @@ import itertools
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.declarations import Rule, check_argument
@@ -40,7 +40,15 @@ from evalstone.questions.fitting import fitted, of_bare_text
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import too_long
 from evalstone.questions.probabilities import LabelProbabilities
-from evalstone.questions.reply import LONGEST_TEXT, Counts, counts_of, read_reply, schema_of, subject_of
+from evalstone.questions.reply import (
+    LONGEST_TEXT,
+    Counts,
+    counts_of,
+    explaining_keys,
+    read_reply,
+    schema_of,
+    subject_of,
+)
 from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
 from evalstone.questions.ungrounded import UngroundedItems
 
@@ -70,6 +78,8 @@ class _Prompted:
     """Matches placeholders, which don't count as text in a reply."""
     bounded: bool = True
     """Whether numbers outside the range of the reply type are refused."""
+    cited: bool = True
+    """Whether labels need the citations and quotations that the reply type asks for."""
     headed: ClassVar[str] = ""
     """The input whose texts begin with a line that states their type. Each piece of a split text begins with it too."""
     numbered: ClassVar[bool] = False
@@ -167,15 +177,37 @@ class Question(_Prompted, Value, Generic[A]):
         """
         if cls.json_schema is not Question.json_schema:
             return None
-        reply, one_of_each = cls._reply_type(), _Counted()
         try:
-            subject = None if cls.numbered else subject_of(reply)
-            named = subject is not None and subject.name not in _input_names(cls)
-            schema = TEXT_SCHEMA if reply is str else cls._inner_schema(one_of_each, subject=named)
+            schema = cls.typical_schema()
         except (ConfigError, NameError):  # no schema can be derived from this type, so only code can answer
-            return _Form("", content_hash([{"type": str(reply)}, getattr(cls, "key", "")]))
-        text = _form_text(cls._schema_around(schema, one_of_each))
-        return _Form(text, content_hash([schema, getattr(cls, "key", ""), text, cls.notes]))
+            return _Form("", content_hash([{"type": str(cls._reply_type())}, getattr(cls, "key", "")]))
+        inner = TEXT_SCHEMA if cls._reply_type() is str else cls._inner_schema(_Counted(), subject=cls._may_name())
+        text = _form_text(schema)
+        return _Form(text, content_hash([inner, getattr(cls, "key", ""), text, cls.notes]))
+
+    @classmethod
+    def typical_schema(cls) -> Mapping[str, Any]:
+        """The derived schema of a reply to a question of this class whose inputs have one item each.
+
+        Raises ConfigError, or NameError for a type inside a function, if no schema can be derived.
+        """
+        one_of_each = _Counted()
+        inner = TEXT_SCHEMA if cls._reply_type() is str else cls._inner_schema(one_of_each, subject=cls._may_name())
+        return cls._schema_around(inner, one_of_each)
+
+    @classmethod
+    @functools.cache
+    def explaining(cls) -> frozenset[str]:
+        """The keys in a reply that only explain its labels: the reason, the citations and quotations that labels need,
+        and fields that are marked `Explains`."""
+        reply = cls._reply_type()
+        return frozenset({"reason", *(explaining_keys(reply) if is_dataclass(reply) else ())})
+
+    @classmethod
+    def _may_name(cls) -> bool:
+        """Whether a reply to questions of this class names its subject."""
+        subject = None if cls.numbered else subject_of(cls._reply_type())
+        return subject is not None and subject.name not in _input_names(cls)
 
     def _names_subject(self) -> bool:
         """Whether the judge names the subject."""

@@ -34,6 +34,10 @@ class Subject:
     """
 
 
+class Explains:
+    """The field only explains the label beside it: it changes no score, and may be empty."""
+
+
 class NotInReply:
     """The field is not a part of the reply; it is set later."""
 

@@ -15,7 +15,7 @@ from evalstone.questions.conversation import CALL, NO_INSTRUCTIONS, READ_CONVERS
 from evalstone.questions.evidence import cite_first
 from evalstone.questions.items import ListOf
 from evalstone.questions.limits import ContextLimits
-from evalstone.questions.markers import Cites, NumberedBy, Restates, Subject, WorstFirst
+from evalstone.questions.markers import Cites, Explains, NumberedBy, Restates, Subject, WorstFirst
 from evalstone.questions.parts import Chunk, ask_parts, chunks_of, space_for
 
 LIST_PLAN = Prompt(
@@ -65,7 +65,7 @@ class PlanCriterion(NoTruthValue):
 
     verdict: Annotated[Holds, WorstFirst("no", "partly", "yes")]
     reason: str = ""
-    problems: tuple[str, ...] = ()
+    problems: Annotated[tuple[str, ...], Explains()] = ()
 
 
 @dataclass(frozen=True)

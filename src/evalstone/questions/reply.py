@@ -29,7 +29,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.parsing import (
@@ -52,6 +52,7 @@ from evalstone.questions.markers import (
     NUMBERING,
     Between,
     Cites,
+    Explains,
     Key,
     MayOmit,
     NotInReply,
@@ -161,6 +162,19 @@ def has_probability(kind: type[Any]) -> bool:
         return any(field.name == "probability" and NotInReply in field.markers for field in reply_fields(kind))
     except NameError:  # as in `label_orders`
         return False
+
+
+@functools.cache
+def explaining_keys(kind: type[Any]) -> frozenset[str]:
+    """The keys in a reply of this type, and of the types inside it, that only explain its labels: citations and
+    quotations that labels need, and what is marked `Explains`."""
+    keys = set[str]()
+    for field in reply_fields(kind):
+        if Explains in field.markers or _evidence(field):
+            keys.add(field.key)
+        elif dataclasses.is_dataclass(inner := _inner(field.type)):
+            keys |= explaining_keys(cast("type[Any]", inner))
+    return frozenset(keys)
 
 
 def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
@@ -460,6 +474,8 @@ class _Reader:
         for field, needed_for in self.evidence:
             if label not in needed_for:
                 values[field.name] = values[field.name] if Cites in field.markers else ""
+            elif not question.cited:
+                pass
             elif not values[field.name]:
                 what = "cites the passages that decide it" if Cites in field.markers else "quotes the words"
                 raise ReplyError(f"{where or field.key}: {label!r} {what}; {field.key} is empty")

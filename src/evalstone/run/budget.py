@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 from evalstone._core.declarations import Rule, check_argument
-from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.models.shared_limits import LimitSharing
@@ -246,14 +244,5 @@ def call_price(question: Question[Any], judge: Judge, size: int | None = None) -
     """The maximum expected cost of a call in US dollars; None if the price is unknown. size: as in `estimate`."""
     if not judge.cacheable:
         return 0.0
-    usage = estimated_usage(question, size)
+    usage = judge.estimated_usage(question, size)
     return judge.price(Usage(usage.input, usage.output * OUTPUT_MARGIN))
-
-
-def estimated_usage(question: Question[Any], size: int | None = None) -> Usage:
-    """The estimated tokens of a question and of a reply of usual length, at four bytes per token. size: as for
-    `Budget.estimate`."""
-    if size is None:
-        size = sum(len(text.encode()) for text in question.render())
-    prompt = size + len(json.dumps(question.json_schema or {}))
-    return Usage(prompt // BYTES_PER_TOKEN, len(json.dumps(question.example())) // BYTES_PER_TOKEN, 0, 1)

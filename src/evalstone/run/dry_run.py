@@ -23,7 +23,6 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.results.estimate import Estimate, JudgeEstimate, ScorerEstimate
 from evalstone.run.answer_rows import answer_key
-from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
 from evalstone.run.plan import FILLED, Plan
 from evalstone.run.scoring import score_sample
@@ -193,7 +192,7 @@ class _DryRunSession(Session):
             line.kinds.add(question.kind)
         if not judge.cacheable:
             return await judge.answer(question)
-        usage = estimated_usage(question)
+        usage = judge.estimated_usage(question)
         line.usage += usage
         asked.usage += usage
         # Per call, because some prices depend on the length of the prompt.
@@ -205,7 +204,7 @@ class _DryRunSession(Session):
             return None
         question, judge, repeat = call.key
         stored = self._store.answers(judge, [question], repeat_index=repeat).get(question)
-        return None if stored is None else read_stored(call.question, stored)
+        return None if stored is None else read_stored(call.question, stored, call.judge)
 
 
 def _unwrapped(judge: Judge) -> Judge:

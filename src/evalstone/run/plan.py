@@ -221,6 +221,9 @@ class Plan:
         if not self.scorers:
             raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
         check_distinct(self.scorers)
+        for scorer in self.scorers:
+            for judge in (*scorer.judges, *[self.judge] * scorer.asks_shared_judge):
+                judge.check_questions(scorer.name, scorer.asked_kinds)
         for judge in self.priced_judges if asking else ():
             judge.check()
         self.check_repeats()

@@ -303,7 +303,7 @@ class QuestionCall(Call[JudgeAnswer[Any]], Shared[JudgeAnswer[Any]]):
     async def read(self, stored: StoredAnswer) -> JudgeAnswer[Any] | None:
         """The answer in a row of the ledger; None if it no longer parses."""
         session = self._session
-        if (answer := read_stored(self.question, stored)) is not None:
+        if (answer := read_stored(self.question, stored, self.judge)) is not None:
             session.known_working.add(self.key.judge)
             if session.calls.spending.has_paid_for(stored):
                 session.paid_before[self.key] = stored
@@ -494,10 +494,10 @@ class AskScope:
         self._own.clear()
 
 
-def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:
-    """A stored reply as an answer; None if it no longer parses, so that the question is asked again."""
+def read_stored(question: Question[A], answer: StoredAnswer, judge: Judge) -> JudgeAnswer[A] | None:
+    """A stored reply of a judge as an answer; None if it no longer parses, so that the question is asked again."""
     try:
-        value, dropped = question.parse_grounded(answer.reply, answer.alternatives)
+        value, detail = judge.read(question, answer.reply, answer.alternatives)
     except EvalstoneError:
         return None
     return JudgeAnswer(
@@ -507,7 +507,7 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] |
         probability=answer.probability,
         alternatives=answer.alternatives,
         refused_settings=answer.refused_settings,
-        detail=dropped,
+        detail=detail,
         source="cached",
     )
 

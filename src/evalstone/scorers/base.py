@@ -217,9 +217,14 @@ class Scorer(Value):
         """Whether `run` never waits: for a judge, another process, or the user's own code."""
         return False
 
+    @property
+    def asked_kinds(self) -> tuple[type[Question[Any]], ...]:
+        """The kinds of question that it may ask."""
+        return (*self.questions, Explain) if self.explain else self.questions
+
     def require_declared(self, question: Question[Any]) -> None:
         """Raise ConfigError for a kind of question that the scorer doesn't declare."""
-        if not isinstance(question, (*self.questions, *[Explain] * self.explain)):
+        if not isinstance(question, self.asked_kinds):
             kinds = dict.fromkeys(kind.__name__ for kind in (*self.questions, type(question)))
             line = f"questions = ({', '.join(kinds)}{',' * (len(kinds) == 1)})"
             raise ConfigError(
@@ -262,7 +267,7 @@ class Scorer(Value):
 
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts of this scorer's questions. Their fingerprints are in the signature."""
-        kinds = (*self.questions, Explain) if self.explain else self.questions
+        kinds = self.asked_kinds
         own = getattr(self, "prompt", None)  # for kinds of question that have no prompt of their own
         return tuple(prompt for kind in kinds if isinstance(prompt := getattr(kind, "prompt", own), Prompt))
 

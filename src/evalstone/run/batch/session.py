@@ -101,7 +101,7 @@ class BatchSession(Session):
         """The answer to a question, or None, and the cost of asking it."""
         key = question.fingerprint
         stored = await self.store.answer(key, self.identity)
-        if stored is not None and (answer := read_stored(question, stored)) is not None:
+        if stored is not None and (answer := read_stored(question, stored, self.judge)) is not None:
             return answer.value, 0.0
         return None, 0.0 if key in self._places else self._amount(question) or 0.0
 
@@ -148,7 +148,7 @@ class BatchSession(Session):
         call.sent = True
         question, key = call.question, call.key.question
         stored = await self.store.answer(key, self.identity)
-        if stored is not None and (answer := read_stored(question, stored)) is not None:
+        if stored is not None and (answer := read_stored(question, stored, self.judge)) is not None:
             self._collected_calls[key] = stored.usage, stored.cost
             return answer
         if stored is not None:

@@ -1,0 +1,230 @@
+"""Decision models as judges, alone or beside a judge that writes.
+
+`DecisionJudge("typesafe/jev-latest")` answers closed questions: it gives every possible label a probability, and writes
+nothing. `DecisionOrText` sends open questions, such as for a list of claims, to another judge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic_core import to_json
+
+from evalstone._core.declarations import Range
+from evalstone._core.display import joined
+from evalstone._core.text import BYTES_PER_TOKEN
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
+from evalstone.judges.base import Judge, JudgeSpec, MemberCalls
+from evalstone.judges.composite import Composite
+from evalstone.judges.model import converse
+from evalstone.judges.parse import parse_member
+from evalstone.models.catalog import provider_info, split_model
+from evalstone.models.limits import NO_LIMITS, Limits
+from evalstone.models.model import Model, protocol_class
+from evalstone.models.prices import context_window
+from evalstone.models.provider import Completion, RequestSettings
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
+from evalstone.questions.claims import ListClaims
+from evalstone.questions.decisions import answers_kind, as_decisions, read_decisions, stored_decisions, stored_text
+from evalstone.questions.limits import ContextLimits
+from evalstone.questions.statements import ListStatements
+from evalstone.types import Usage
+
+if TYPE_CHECKING:
+    from evalstone.models.decisions import DecisionProvider
+
+A = TypeVar("A")
+
+SHARE_OF_WINDOW = 4
+"""The instructions of the decisions in one request may take this part of the window."""
+
+
+class DecisionJudge(Model["DecisionProvider"], Judge):
+    """A decision model as a judge, named `provider/model`: `DecisionJudge("typesafe/jev-latest")`.
+
+    It answers closed questions: those whose reply has nothing but labels, which are words from a list, a yes or no, or
+    numbers from a short scale (`questions/decisions.py`). All labels of a question are decided in one request. A
+    label is the likeliest option; a grade from 0 to 1 is the mean over its levels. The probabilities are the model's
+    own: how often they are right is what `calibrate` measures. There is no reason.
+
+    `JudgeAnswer.alternatives` has the probability of each option, `probability` that of the least certain label.
+    Open questions raise JudgeDeclined.
+
+    Raises ConfigError for an unknown provider, and for a setting of the wrong type or out of range. `check` raises it
+    for a provider whose models write text.
+    """
+
+    context_window: Annotated[int | None, Range(1)] = None
+    """The context window in tokens. None uses the value that genai-prices lists. A question that doesn't fit is split,
+    or fails if it can't be split."""
+
+    identity_settings: ClassVar[tuple[str, ...]] = ("context_window",)
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
+        if window is None:
+            return ContextLimits()
+        longest = max(1, window - window // SHARE_OF_WINDOW)
+        return ContextLimits(min(ContextLimits.tokens, longest), longest=longest, window=window)
+
+    def check_kind(self) -> None:
+        if not provider_info(self.model).decides:
+            raise ConfigError(
+                f"{self.model} writes text: it is no decision model; use ModelJudge, or a model such as "
+                "typesafe/jev-latest, openai-decisions/gpt-6-luna or systemone/NAME with a base_url"
+            )
+
+    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+        _refuse(scorer, self, [kind for kind in kinds if not answers_kind(kind)], self)
+
+    def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
+        if (closed := as_decisions(question)) is None:
+            return super().estimated_usage(question, size)
+        sizes = [len(to_json(part)) for part in (closed.state, *map(vars, closed.decisions))]
+        return Usage(sum(sizes) // BYTES_PER_TOKEN, 0, 0, 1)
+
+    def provider(self) -> DecisionProvider:
+        self.check_kind()
+        from evalstone.models.decisions import DecisionProvider  # noqa: PLC0415 - aiohttp
+
+        return protocol_class(self.protocol, DecisionProvider)(self)
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+        if (closed := as_decisions(question)) is None:
+            hint = f"name a judge that does, as in decision({self.model}, text=openai/gpt-5.1)"
+            raise JudgeDeclined(f"{self.identity} writes no text, so it can't answer {question.kind}; {hint}")
+        found: dict[str, Any] = {}
+
+        async def complete(*_: object) -> Completion:
+            decided = await opened.provider.decide(closed.state, closed.decisions)
+            answer = read_decisions(question, decided.probabilities)
+            found.update(value=answer.value, detail=answer.detail)
+            return Completion(
+                stored_text(question, decided.probabilities),
+                decided.usage,
+                decided.cost,
+                probability=answer.probability,
+                alternatives=answer.alternatives,
+                model=decided.model,
+            )
+
+        def read(*_: object) -> tuple[A, Mapping[str, Any] | None]:
+            return found["value"], found["detail"]
+
+        async with self.opened() as opened:
+            opened.check_requests()
+            return await converse(
+                question,
+                complete,
+                judge=opened.identity,
+                settings=RequestSettings(),
+                retries=0,
+                total_timeout=self.total_timeout,
+                read=read,
+            )
+
+    def read(
+        self, question: Question[A], reply: str, alternatives: Mapping[str, float] | None
+    ) -> tuple[A, Mapping[str, Any] | None]:
+        if (answer := stored_decisions(question, reply)) is None:
+            raise ReplyError(f"the stored answer has no probabilities for this {question.kind}", reply=reply)
+        return answer.value, answer.detail
+
+
+class SentenceJudge(Judge):
+    """Lists the claims and statements of a text by splitting it into sentences: offline, free, without a model.
+
+    Named `sentences`. It splits as the lexical judge does, and raises JudgeDeclined for every other question.
+    """
+
+    cacheable = False
+    deterministic = True
+    note = "claims and statements are the sentences and clauses of the text, as it has them"
+
+    KINDS: ClassVar[tuple[type[Question[Any]], ...]] = (ListClaims, ListStatements)
+
+    @property
+    def identity(self) -> str:
+        return "sentences@1"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return ContextLimits(tokens=10**9, items=10**9)
+
+    async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+        from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
+
+        if not isinstance(question, self.KINDS):
+            raise JudgeDeclined(f"{self.identity} only splits texts into sentences; it can't answer {question.kind}")
+        started = time.perf_counter()
+        value, _, _ = answer_to(question)
+        return JudgeAnswer(value=value, judge=self.identity, seconds=time.perf_counter() - started)
+
+
+class DecisionOrText(Composite, init=False):
+    """Closed questions go to a decision model, open ones to a judge that writes.
+
+    `DecisionOrText("typesafe/jev-latest", text="openai/gpt-5.1")`, named `decision(typesafe/jev-latest,
+    text=openai/gpt-5.1)`. A decision model that is named as the judge of a run is
+    `decision(MODEL, text=sentences)`: claims are the sentences of a text. Scorers with other open questions are then
+    refused before the run.
+
+    Raises ConfigError for two equal judges.
+    """
+
+    decides: Judge
+    """Answers closed questions: a `DecisionJudge`."""
+    text: Judge
+    """Answers open ones."""
+
+    def __init__(self, decides: JudgeSpec, text: JudgeSpec = "sentences", *, limits: Limits = NO_LIMITS) -> None:
+        judge = parse_member("decides", decides)
+        if isinstance(judge, DecisionOrText):  # a decision model by its name
+            judge = judge.decides
+        if not isinstance(judge, DecisionJudge):
+            raise ConfigError(f"decision takes a decision model, such as typesafe/jev-latest; {judge.identity} is none")
+        object.__setattr__(self, "decides", judge)
+        object.__setattr__(self, "text", parse_member("text", text))
+        object.__setattr__(self, "limits", limits)
+        self.derive(self.decides, self.text)
+
+    @property
+    def identity(self) -> str:
+        """Both judges' identities."""
+        return f"decision({self.decides.identity}, text={self.text.identity})"
+
+    @property
+    def description(self) -> str:
+        return f"{self.decides.identity} decides, and {self.text.identity} answers what asks for text"
+
+    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+        rest = [kind for kind in kinds if not answers_kind(kind)]
+        if isinstance(self.text, SentenceJudge):
+            _refuse(scorer, self, [kind for kind in rest if not issubclass(kind, SentenceJudge.KINDS)], self.decides)
+        else:
+            self.text.check_questions(scorer, rest)
+
+    async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
+        judge = self.text if as_decisions(question) is None else self.decides
+        try:
+            answer = await ask(judge, question)
+        except JudgeError as error:
+            raise self.failure(ask, str(error), [error]) from None
+        votes = (answer.detail or {}).get("verdicts")
+        detail = {"by": judge.identity, **({"verdicts": votes} if votes else {})}
+        combined = self.combined(ask, answer.value, answer.probability, detail, [answer])
+        return replace(combined, alternatives=answer.alternatives)
+
+
+def _refuse(scorer: str, judge: Judge, kinds: Iterable[type[Question[Any]]], decides: Judge) -> None:
+    """Raise ConfigError for kinds of question that a judge can't answer. decides: its decision model."""
+    if names := list(dict.fromkeys(kind.kind for kind in kinds)):
+        raise ConfigError(
+            f"{scorer} asks {joined(names)}, and {judge.identity} writes no text; name a judge that does, as in "
+            f"decision({decides.identity}, text=openai/gpt-5.1)"
+        )
