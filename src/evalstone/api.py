@@ -340,6 +340,7 @@ async def afit_cascade(
     *,
     accuracy: float | None = None,
     escalated: float | None = None,
+    risk: float | None = None,
     ledger: str | Path | None = DEFAULT_LEDGER,
     concurrency: int = 32,
     budget: float | None = None,
@@ -355,7 +356,7 @@ async def afit_cascade(
     cascade.check()
     async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
         return await cascade.afit(
-            labels, accuracy=accuracy, escalated=escalated, ask=MemberCalls(AskScope(session).ask)
+            labels, accuracy=accuracy, escalated=escalated, risk=risk, ask=MemberCalls(AskScope(session).ask)
         )
 
 

@@ -25,6 +25,7 @@ from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, Ve
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
+from evalstone.stats import SelectiveRisk
 from tests.fakes import Load, verdicts
 from tests.judge_names import bare
 
@@ -266,6 +267,16 @@ def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
             "threshold=1.0: accuracy 0.750 with 50.0% escalated; primary alone 0.250, fallback alone 1.000 "
             "(4 labeled verdicts, 2 unanswered)",
         ),
+        (
+            {
+                "risk": SelectiveRisk(
+                    threshold=1.0, limit=0.05, confidence=0.95, kept=99, wrong=1, bound=0.04, labeled=9
+                )
+            },
+            "threshold=1.0: accuracy 0.750 with 50.0% escalated; primary alone 0.250, fallback alone 1.000 "
+            "(4 labeled verdicts); of what the primary keeps, at most 5.0% is wrong, with 95% confidence "
+            "(1 of 99 labeled)",
+        ),
     ],
 )
 def test_what_a_fit_says(more: dict[str, Any], shown: str) -> None:
@@ -293,6 +304,36 @@ def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> 
         counting = Counting(JudgeError("never"))
         fit_cascade(Cascade(counting, sure("yes", 1.0, "dear")), labels, ledger=None, concurrency=concurrency)
         assert concurrency - 2 <= counting.load.most <= concurrency
+
+
+def test_a_threshold_is_fitted_to_a_limit_of_what_is_kept_wrongly() -> None:
+    # Each question has two verdicts, of which one counts; at .9 all are right, at .6 half.
+    cases = [Case(0.9, True, True, f"q{n // 2}") for n in range(200)]
+    cases += [Case(0.6, n % 4 > 1, True, f"r{n // 2}") for n in range(200)]
+    fit = fit_threshold(cases, risk=0.05)
+    assert fit.risk is not None
+    assert (fit.threshold, fit.risk.kept, fit.risk.wrong, fit.risk.labeled) == (0.9, 100, 0, 200)
+    assert (fit.escalated, fit.accuracy, fit.held_out) == (0.5, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("cases", "more", "told"),
+    [
+        ([Case(0.9, True, True, str(n)) for n in range(58)], {}, "59 right ones would, 58 are labeled"),
+        ([Case(0.9, n % 5 > 0, True, str(n)) for n in range(100)], {}, "the fallback is needed"),
+        ([Case(None, True, True)], {"risk": 0}, "risk must be a number between 0 and 1"),
+        ([Case(None, True, True)], {"risk": True}, "risk must be a number between 0 and 1"),
+        (
+            [Case(0.9, True, True)] * 99,
+            {"accuracy": 0.9},
+            "risk chooses the threshold; leave out accuracy and escalated",
+        ),
+    ],
+)
+def test_a_risk_that_is_not_shown_is_refused(cases: list[Case], more: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        fit_threshold(cases, **{"risk": 0.05, **more})
+    assert told in str(caught.value)
 
 
 def test_labels_of_several_items_are_one_case_each() -> None:

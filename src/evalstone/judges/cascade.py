@@ -21,6 +21,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import class_of, is_list, is_number
+from evalstone._core.json import content_hash
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
 from evalstone.judges.base import Judge, JudgeSpec, MemberCalls
@@ -30,6 +31,7 @@ from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_probabilities
 from evalstone.questions.base import Question, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
+from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
 
 A = TypeVar("A")
 
@@ -162,6 +164,7 @@ class Cascade(Composite, init=False):
         *,
         accuracy: float | None = None,
         escalated: float | None = None,
+        risk: float | None = None,
         ask: MemberCalls | None = None,
     ) -> CascadeFit:
         """Choose the threshold on labeled questions: `dataclasses.replace(cascade, threshold=fit.threshold)`.
@@ -175,6 +178,9 @@ class Cascade(Composite, init=False):
                 escalates least is chosen.
             escalated: The maximum share of escalated verdicts, in [0, 1]. Of the thresholds that respect it, the most
                 accurate one is chosen.
+            risk: The maximum share of wrong verdicts among those that the primary keeps, in (0, 1). The lowest
+                threshold that is shown to keep to it is chosen, with 95% confidence (`stats.certified_threshold`).
+                Of several verdicts of one question, one counts. Not together with the other two.
             ask: How the judges are called, such as through a run's ledger (`fit_cascade`). None calls them directly.
 
         Raises:
@@ -184,7 +190,7 @@ class Cascade(Composite, init=False):
         """
         async with self.opened():
             cases, unanswered = await judged_cases(self.primary, self.fallback, labels, ask)
-        return fit_threshold(cases, accuracy=accuracy, escalated=escalated, unanswered=unanswered)
+        return fit_threshold(cases, accuracy=accuracy, escalated=escalated, risk=risk, unanswered=unanswered)
 
     fit = blocking(afit)
 
@@ -253,19 +259,33 @@ class CascadeFit:
     """The cross-validated accuracy, an estimate for new data; None if there is only one question."""
     held_out_escalated: float | None = None
     """The cross-validated share escalated; None if there is only one question."""
+    risk: SelectiveRisk | None = None
+    """How often the verdicts that the primary keeps are wrong, if a limit of that was required."""
 
     def __str__(self) -> str:
         message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
         if self.held_out is not None and self.held_out_escalated is not None:
             message += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
         counts = f"{self.verdicts} labeled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
-        return f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
+        message = f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
+        if (risk := self.risk) is None:
+            return message
+        return (
+            f"{message}; of what the primary keeps, at most {risk.limit:.1%} is wrong, with {risk.confidence:.0%} "
+            f"confidence ({risk.wrong} of {risk.kept} labeled)"
+        )
 
 
 def fit_threshold(
-    cases: Sequence[Case], *, accuracy: float | None = None, escalated: float | None = None, unanswered: int = 0
+    cases: Sequence[Case],
+    *,
+    accuracy: float | None = None,
+    escalated: float | None = None,
+    risk: float | None = None,
+    unanswered: int = 0,
 ) -> CascadeFit:
-    """The threshold for a required accuracy or a maximum share escalated; without either, the most accurate one.
+    """The threshold for a required accuracy, a maximum share escalated, or a maximum risk; without any of these, the
+    most accurate one. Arguments are those of `Cascade.afit`.
 
     Raises ConfigError if there are no cases, if a requirement is outside [0, 1], or if no threshold meets it.
     """
@@ -275,6 +295,9 @@ def fit_threshold(
     if not cases:
         raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
     curve = thresholds(cases)
+    certified = None if risk is None else _certified(cases, risk, accuracy, escalated)
+    if certified is not None:
+        accuracy, escalated = None, None
     within = [point for point in curve if escalated is None or point.escalated <= escalated]
     if not within:
         least = min(point.escalated for point in curve)
@@ -285,8 +308,8 @@ def fit_threshold(
             f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at "
             f"threshold={best.threshold:g}"
         )
-    chosen = _chosen(curve, accuracy, escalated)
-    held_out = _held_out(cases, accuracy, escalated)
+    chosen = _chosen(curve, accuracy, escalated) if certified is None else _at(curve, certified.threshold)
+    held_out = _held_out(cases, accuracy, escalated) if certified is None else None
     return CascadeFit(
         threshold=chosen.threshold,
         accuracy=chosen.accuracy,
@@ -298,7 +321,38 @@ def fit_threshold(
         unanswered=unanswered,
         held_out=None if held_out is None else held_out.accuracy,
         held_out_escalated=None if held_out is None else held_out.escalated,
+        risk=certified,
     )
+
+
+def _certified(cases: Sequence[Case], risk: object, accuracy: float | None, escalated: float | None) -> SelectiveRisk:
+    """The lowest threshold that is shown to keep to a risk.
+
+    Raises ConfigError for an invalid risk, for one together with another requirement, and if no threshold is shown to.
+    """
+    if not is_number(risk) or not 0 < risk < 1:
+        raise ConfigError(invalid("risk", "a number between 0 and 1", risk))
+    if accuracy is not None or escalated is not None:
+        raise ConfigError("risk chooses the threshold; leave out accuracy and escalated")
+    by_question: dict[str, list[Case]] = {}
+    for number, case in enumerate(cases):
+        by_question.setdefault(case.question or f"#{number}", []).append(case)
+    # The choice must not depend on who was right.
+    alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in by_question.items()]
+    found = certified_threshold([case.probability for case in alone], [not case.primary for case in alone], risk)
+    if found is not None:
+        return found
+    needed = fewest(risk)
+    hint = f"{needed} right ones would, {len(alone)} are labeled" if len(alone) < needed else "the fallback is needed"
+    raise ConfigError(
+        f"the labels don't show for any threshold that at most {risk:.1%} of the verdicts that the primary keeps are "
+        f"wrong: {hint}"
+    )
+
+
+def _at(curve: Sequence[CurvePoint], threshold: float) -> CurvePoint:
+    """The point of a curve at a threshold that occurs in it, or the next one."""
+    return next(point for point in curve if point.threshold >= threshold)
 
 
 def _chosen(curve: Sequence[CurvePoint], accuracy: float | None, escalated: float | None) -> CurvePoint:

@@ -51,6 +51,8 @@ from evalstone.stats.panels import PanelVotes as PanelVotes
 from evalstone.stats.pilot import SampleSizePlan as SampleSizePlan
 from evalstone.stats.ppi import PPIEstimate as PPIEstimate
 from evalstone.stats.ppi import ppi_mean as ppi_mean
+from evalstone.stats.selective_risk import SelectiveRisk as SelectiveRisk
+from evalstone.stats.selective_risk import certified_threshold as certified_threshold
 from evalstone.stats.sequential import SequentialComparison as SequentialComparison
 from evalstone.stats.slices import SliceFinding as SliceFinding
 from evalstone.stats.unpaired import UnpairedComparison as UnpairedComparison
