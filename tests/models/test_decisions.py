@@ -13,16 +13,16 @@ from pydantic import TypeAdapter
 
 from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.judges import DecisionJudge
-from evalstone.models.decisions import Decided, Decision, distribution
+from evalstone.models.decisions import Decided, TypedQuestion, distribution
 from evalstone.questions import ClaimSupported
 from tests.serving import Behaviour, Response, Server, serving
 
-PREDICATE = Decision("verdict", "predicate", "Is it so?", {"yes": "it is", "no": "it is not"})
-BARE = Decision("answered_1", "predicate", "Was request 1 answered?", {"yes": "", "no": ""})
-CHOICE = Decision(
+PREDICATE = TypedQuestion("verdict", "predicate", "Is it so?", {"yes": "it is", "no": "it is not"})
+BARE = TypedQuestion("answered_1", "predicate", "Was request 1 answered?", {"yes": "", "no": ""})
+CHOICE = TypedQuestion(
     "verdict_2", "choice", "Which?", {"supported": "said", "contradicted": "", "not_mentioned": "neither"}
 )
-SCORE = Decision("score", "score", "How good?", {"0": "bad", "0.5": "", "1": "good"})
+SCORE = TypedQuestion("score", "score", "How good?", {"0": "bad", "0.5": "", "1": "good"})
 ASKED = (PREDICATE, BARE, CHOICE, SCORE)
 STATE = {"claim": "ü", "passages": {"1": "a", "2": "b"}}
 

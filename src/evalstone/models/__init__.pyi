@@ -2,10 +2,10 @@
 
 from evalstone.models.catalog import ProviderInfo as ProviderInfo
 from evalstone.models.decisions import Decided as Decided
-from evalstone.models.decisions import Decision as Decision
-from evalstone.models.decisions import DecisionKind as DecisionKind
 from evalstone.models.decisions import DecisionProvider as DecisionProvider
 from evalstone.models.decisions import State as State
+from evalstone.models.decisions import TypedQuestion as TypedQuestion
+from evalstone.models.decisions import TypedQuestionKind as TypedQuestionKind
 from evalstone.models.embeddings import Embeddings as Embeddings
 from evalstone.models.endpoint import Call as Call
 from evalstone.models.endpoint import Endpoint as Endpoint

@@ -1,4 +1,4 @@
-"""Decision models: one state, several typed questions, and a probability for every possible answer."""
+"""TypedQuestion models: one state, several typed questions, and a probability for every possible answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evalstone.types import NO_USAGE, Usage
 if TYPE_CHECKING:
     from evalstone.models.model import Model
 
-DecisionKind: TypeAlias = Literal["predicate", "choice", "score"]
+TypedQuestionKind: TypeAlias = Literal["predicate", "choice", "score"]
 State: TypeAlias = Mapping[str, "str | Mapping[str, str]"]
 """What is judged: named texts, or named lists of texts by their numbers from 1."""
 
@@ -34,12 +34,12 @@ MOST_LEVELS = 10
 
 
 @dataclass(frozen=True)
-class Decision:
+class TypedQuestion:
     """One typed question to a decision model."""
 
     name: str
     """What the model sees as its name; unique in a request."""
-    kind: DecisionKind
+    kind: TypedQuestionKind
     instructions: str
     options: Mapping[str, str]
     """The possible answers and what each means, empty if nothing is said of it. `yes` and `no` for a predicate; from
@@ -77,11 +77,11 @@ class DecisionProvider(Provider):
         return endpoint_of(model, url=model.url.removesuffix("/v1"))
 
     @abstractmethod
-    def payload(self, state: State, decisions: Sequence[Decision]) -> dict[str, Any]:
+    def payload(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         """The body of a request."""
 
     @abstractmethod
-    def answers(self, data: Mapping[str, Any], decisions: Sequence[Decision]) -> Sequence[Mapping[str, Any]]:
+    def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         """The probabilities in a response, by option, for each decision.
 
         Raises:
@@ -89,7 +89,7 @@ class DecisionProvider(Provider):
             JudgeDeclined: The model refused a decision.
         """
 
-    def decide(self, state: State, decisions: Sequence[Decision]) -> Coroutine[Any, Any, Decided]:
+    def decide(self, state: State, decisions: Sequence[TypedQuestion]) -> Coroutine[Any, Any, Decided]:
         """Send one request.
 
         Raises:
@@ -100,14 +100,14 @@ class DecisionProvider(Provider):
         return self.sent(self._decide(state, decisions))
 
     async def probe(self) -> tuple[Usage, float | None]:
-        ok = Decision("ok", "predicate", "Is this the word ok?", {"yes": "", "no": ""})
+        ok = TypedQuestion("ok", "predicate", "Is this the word ok?", {"yes": "", "no": ""})
         try:
             data = await self._request({"text": "ok"}, [ok])
         except RequestRefused:  # key and model were accepted
             return NO_USAGE, 0.0
         return self._spent(data)
 
-    async def _decide(self, state: State, decisions: Sequence[Decision]) -> Decided:
+    async def _decide(self, state: State, decisions: Sequence[TypedQuestion]) -> Decided:
         data = await self._request(state, decisions)
         usage, cost = self._spent(data)
         try:
@@ -119,7 +119,7 @@ class DecisionProvider(Provider):
             raise
         return Decided(found, usage, cost, as_text(data.get("model")))
 
-    async def _request(self, state: State, decisions: Sequence[Decision]) -> dict[str, Any]:
+    async def _request(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         call = json_call(self.path, self.payload(state, decisions))
         content = await self.endpoint.request(call, self.model.count_request)
         return await self.endpoint.read(call, content, self._spent_in)
@@ -138,7 +138,7 @@ class DecisionProvider(Provider):
         return usage, self.model.price(usage, min(stored, read)) if known else None
 
 
-def distribution(decision: Decision, answer: Mapping[str, Any]) -> Mapping[str, float]:
+def distribution(decision: TypedQuestion, answer: Mapping[str, Any]) -> Mapping[str, float]:
     """The probabilities of a decision's options, in their order, with a sum of 1.
 
     Raises ReplyError for an option without a probability, an unknown one, a number outside [0, 1], or a sum that
@@ -158,7 +158,7 @@ def distribution(decision: Decision, answer: Mapping[str, Any]) -> Mapping[str, 
     return {option: answer[option] / total for option in decision.options}
 
 
-def check_present(decision: Decision, answer: Any, kind: str) -> Mapping[str, Any]:
+def check_present(decision: TypedQuestion, answer: Any, kind: str) -> Mapping[str, Any]:
     """An answer in a response. Raises ReplyError if there is none, or if it is of another kind."""
     found = as_object(answer)
     if not found:
@@ -168,7 +168,7 @@ def check_present(decision: Decision, answer: Any, kind: str) -> Mapping[str, An
     return found
 
 
-def check_count(data: Mapping[str, Any], answers: Sequence[Any], decisions: Sequence[Decision]) -> None:
+def check_count(data: Mapping[str, Any], answers: Sequence[Any], decisions: Sequence[TypedQuestion]) -> None:
     """Raise ReplyError if a response has not as many answers as there are decisions."""
     if len(answers) != len(decisions):
         raise ReplyError(f"{len(answers)} answers to {len(decisions)} decisions: {shown(data)}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.models.decisions import Decision, DecisionProvider, State, check_count, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_count, check_present, predicate
 from evalstone.models.replies import as_list, as_object, as_text, shown
 
 
@@ -16,17 +16,17 @@ class OpenAIDecisions(DecisionProvider):
 
     path = "/v1/decisions"
 
-    def payload(self, state: State, decisions: Sequence[Decision]) -> dict[str, Any]:
+    def payload(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         asked = [_question(decision) for decision in decisions]
         return {"model": self.name, "input": json.dumps(state, ensure_ascii=False, indent=1), "questions": asked}
 
-    def answers(self, data: Mapping[str, Any], decisions: Sequence[Decision]) -> Sequence[Mapping[str, Any]]:
+    def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         answers = as_list(data.get("answers"))
         check_count(data, answers, decisions)
         return [_probabilities(*pair) for pair in zip(decisions, answers, strict=True)]
 
 
-def _question(decision: Decision) -> dict[str, Any]:
+def _question(decision: TypedQuestion) -> dict[str, Any]:
     if decision.kind == "predicate":
         meanings = [f"{word}: {meaning}" for word, meaning in decision.options.items() if meaning]
         instructions = "\n".join([decision.instructions, *meanings])
@@ -39,7 +39,7 @@ def _question(decision: Decision) -> dict[str, Any]:
     return {"type": decision.kind, "name": decision.name, "instructions": decision.instructions, member: options}
 
 
-def _probabilities(decision: Decision, answer: Any) -> Mapping[str, Any]:
+def _probabilities(decision: TypedQuestion, answer: Any) -> Mapping[str, Any]:
     if as_object(answer).get("type") == "refusal":
         raise JudgeDeclined(f"the model refused to decide {decision.name}")
     found = check_present(decision, answer, decision.kind)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.errors import ReplyError
-from evalstone.models.decisions import Decision, DecisionProvider, State, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_present, predicate
 from evalstone.models.replies import as_object, shown
 
 
@@ -15,10 +15,10 @@ class SystemOne(DecisionProvider):
 
     path = "/v1/systemone"
 
-    def payload(self, state: State, decisions: Sequence[Decision]) -> dict[str, Any]:
+    def payload(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         return {"model": self.name, "state": state, "questions": {each.name: _question(each) for each in decisions}}
 
-    def answers(self, data: Mapping[str, Any], decisions: Sequence[Decision]) -> Sequence[Mapping[str, Any]]:
+    def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         answers = as_object(data.get("answers"))
         asked = {decision.name for decision in decisions}
         if unknown := [name for name in answers if name not in asked]:
@@ -26,7 +26,7 @@ class SystemOne(DecisionProvider):
         return [_probabilities(decision, answers.get(decision.name)) for decision in decisions]
 
 
-def _question(decision: Decision) -> dict[str, Any]:
+def _question(decision: TypedQuestion) -> dict[str, Any]:
     question: dict[str, Any] = {"instructions": decision.instructions}
     if decision.kind == "predicate":
         question = {"type": "noul", **question}
@@ -44,7 +44,7 @@ def _question(decision: Decision) -> dict[str, Any]:
 _KINDS = {"predicate": "noul", "choice": "choice", "score": "score"}
 
 
-def _probabilities(decision: Decision, answer: Any) -> Mapping[str, Any]:
+def _probabilities(decision: TypedQuestion, answer: Any) -> Mapping[str, Any]:
     found = check_present(decision, answer, _KINDS[decision.kind])
     if decision.kind == "predicate":
         return predicate(found.get("noul"))

@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from evalstone._core.guards import class_of, is_array, is_mapping, is_number
 from evalstone._core.prompts import Prompt, clean
 from evalstone.errors import ConfigError
-from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, Decision, State, distribution
+from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
 from evalstone.questions.base import Question
 from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.reply import has_probability
@@ -71,7 +71,7 @@ class _Label:
 class Closed:
     """A closed question as decisions."""
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[TypedQuestion, ...]
     state: State
 
 
@@ -125,7 +125,7 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
         if label.mean:
             value = math.fsum(share * label.values[option] for option, share in probabilities.items())
         _put(data, label.path, value)
-    # Decision models give no evidence for labels.
+    # TypedQuestion models give no evidence for labels.
     uncited = copy.copy(question)
     object.__setattr__(uncited, "cited", False)
     value = uncited.from_json(data)
@@ -318,11 +318,11 @@ def _known(question: Question[Any], labels: Sequence[_Label]) -> frozenset[str]:
     return frozenset({*keys, *options, *type(question).explaining()})
 
 
-def _decision(question: Question[Any], outline: _Outline, label: _Label) -> Decision:
+def _decision(question: Question[Any], outline: _Outline, label: _Label) -> TypedQuestion:
     about = [outline.meanings[part] for part in label.path if outline.meanings.get(part)]
     parts = [outline.rules, *about, outline.task, _subject(question, label), DATA_RULE]
     options = {option: outline.meanings.get(option, "") for option in label.values}
-    return Decision(label.name, label.kind, "\n\n".join(filter(None, parts)), options)
+    return TypedQuestion(label.name, label.kind, "\n\n".join(filter(None, parts)), options)
 
 
 def _subject(question: Question[Any], label: _Label) -> str:
