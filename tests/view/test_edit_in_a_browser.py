@@ -147,8 +147,8 @@ def test_datasets_are_edited_without_javascript(opened: Callable[..., Page], url
     tab.get_by_label("expected answer").fill("three")
     tab.get_by_role("button", name="Keep this change").click()
     tab.get_by_role("button", name="Save as a new version").click()
-    expect(tab.locator("h1")).to_have_text("own_name.jsonl")
-    assert [*load(folder / "own_name.jsonl")] == [replace(SAMPLES[2], reference="three")]
+    expect(tab.locator("h1")).to_have_text("own_name-2d5e91.jsonl")
+    assert [*load(folder / "own_name-2d5e91.jsonl")] == [replace(SAMPLES[2], reference="three")]
 
 
 def test_the_pages_have_no_barriers_and_fit_a_narrow_screen(opened: Callable[..., Page], url: str) -> None:
