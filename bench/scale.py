@@ -19,6 +19,7 @@ this size has, without the hours that scoring it takes.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import random
@@ -42,13 +43,18 @@ from evalstone.results.block_writing import write_table
 from evalstone.results.record_blocks import BLOCKS, CALLS, block_name
 from evalstone.results.record_tables import ABOUT, KEEPS, Keep, record_tables
 from evalstone.results.summary import ScorerInfo
+from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import JudgeCall, Score, Skipped, Usage
 
+np: Any = importlib.import_module("numpy")
+pa: Any = importlib.import_module("pyarrow")
+compute: Any = importlib.import_module("pyarrow.compute")
 SCORERS = tuple(
     ScorerInfo(name=name, signature=f"{name}@1", scale=1.0, lower_is_better=False)
     for name in ("exact_match", "token_f1", "faithfulness", "answer_relevancy")
 )
 SAMPLES_PER_BLOCK = 25_000
+REASON = "the answer makes no claim"
 COMMANDS = {
     "report": ["report", "{a}"],
     "compare": ["compare", "{a}", "{b}"],
@@ -83,7 +89,7 @@ def records(first: int, number: int, seed: int) -> Iterator[Record]:
                 )
                 outcome = Score(value, f"{len(claims)} claims", evidence=claims)
             if rng.random() < 0.01:
-                outcome = Skipped("the answer makes no claim")
+                outcome = Skipped(REASON)
             yield Record(
                 sample_id=f"sample-{sample}",
                 scorer=info.name,
@@ -95,23 +101,95 @@ def records(first: int, number: int, seed: int) -> Iterator[Record]:
 
 
 def written(folder: Path, samples: int, keep: Keep, seed: int) -> int:
-    """Write a run in blocks; returns its bytes. All blocks but those of the first 100,000 samples have the records of
-    the first block, with the IDs of other samples: making them all would take an hour."""
+    """Write a run in blocks, record by record as runs do; returns its bytes."""
     shutil.rmtree(folder, ignore_errors=True)
     numbers = range(-(-samples // SAMPLES_PER_BLOCK))
-    first_tables: Any = None
     for number in numbers:
         first = number * SAMPLES_PER_BLOCK
         size = min(SAMPLES_PER_BLOCK, samples - first)
-        if first < 100_000 or size < SAMPLES_PER_BLOCK:
-            tables = record_tables(records(first, size, seed), SCORERS, keep, plan="bench", block=number)
-            first_tables = first_tables or tables
-        else:
-            tables = tuple(renamed(table, first, number) for table in first_tables)
-        for kind, table in zip((BLOCKS, CALLS), tables, strict=True):
-            if table is not None:
-                file = Location(str(folder / kind / block_name("bench", number)))
-                file.write(lambda to, table=table, kind=kind: write_table(table, to, kind))
+        _write(folder, number, *record_tables(records(first, size, seed), SCORERS, keep, plan="bench", block=number))
+    return _finish(folder, samples, len(numbers), seed)
+
+
+def made(folder: Path, samples: int, seed: int) -> int:
+    """Write a run in blocks with `--keep scores`, by columns: of 10^7 records in a minute. Returns its bytes.
+
+    Scores are pass or fail, one of 21 or of any number, and 1 % are missing. A tenth of them differs between seeds.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    numbers = range(-(-samples // SAMPLES_PER_BLOCK))
+    few = [*records(0, 200, 1)]  # of all kinds
+    for number in numbers:
+        size = min(SAMPLES_PER_BLOCK, samples - number * SAMPLES_PER_BLOCK)
+        table, _ = record_tables(few, SCORERS, "scores", plan="bench", block=number)
+        _write(folder, number, _columns(table, number * SAMPLES_PER_BLOCK, size, seed), None)
+    return _finish(folder, samples, len(numbers), seed)
+
+
+def _columns(few: Any, first: int, size: int, seed: int) -> Any:
+    """A table of the records of some samples. few: one with the same schema."""
+    step = len(SCORERS)
+    values = _values(np.random.default_rng([first, 0]), size)
+    changed = np.random.default_rng([first, seed])
+    values = np.where(changed.random(values.shape) < 0.1, _values(changed, size), values)
+    seconds = changed.integers(1, 1024, values.shape) / 1024  # their sum is exact
+    missing, flat = np.isnan(values), values.ravel()
+    said = json.loads(few.schema.metadata[ABOUT])
+    for place, each in enumerate(said["scorers"]):
+        of_scorer = values[~missing[:, place], place]
+        bins = np.minimum(19, (20 * (of_scorer + 1e-9)).astype(int))
+        asked = {"asked": size} if place > 1 else {}
+        skipped = int(missing[:, place].sum())
+        each["counts"] |= {
+            "n_score": size - skipped,
+            "n_skipped": skipped,
+            "n_failed": 0,
+            "unanswered": 0,
+            "calls": asked,
+            "reasons": {REASON: skipped} if skipped else {},
+            "histogram": np.bincount(bins, minlength=20).tolist(),
+        }
+        each["sum"], each["seconds"] = ExactSum(of_scorer.tolist()).parts, [float(seconds[:, place].sum())]
+    names = compute.cast(pa.array(np.repeat(np.arange(first, first + size), step)), pa.string())
+    given: dict[str, Any] = {
+        "sample_id": compute.binary_join_element_wise("sample", names, "-"),
+        "value": pa.array(flat, mask=missing.ravel()),
+        "scale": pa.array(np.ones(flat.size), mask=missing.ravel()),
+        "seconds": pa.array(seconds.ravel()),
+        "cost": pa.array(np.zeros(flat.size)),
+        "reason": pa.array(np.where(missing.ravel(), REASON, None), pa.string()),
+        "outcome": _words(missing.ravel(), "score", "skipped"),
+        "kind": _words(missing.ravel(), "score", "undefined"),
+        **{
+            name: pa.DictionaryArray.from_arrays(
+                np.tile(np.arange(step, dtype=np.int32), size), [getattr(info, own) for info in SCORERS]
+            )
+            for name, own in (("scorer", "name"), ("signature", "signature"))
+        },
+    }
+    arrays = [given[field.name] if field.name in given else pa.nulls(flat.size, field.type) for field in few.schema]
+    return pa.Table.from_arrays(arrays, schema=few.schema.with_metadata({ABOUT: json.dumps(said)}))
+
+
+def _values(rng: Any, size: int) -> Any:
+    """By sample, the scores of each scorer; NaN without one."""
+    found = np.stack([rng.random(size) < 0.7, *(rng.integers(0, 21, size) / 20 for _ in range(2)), rng.random(size)], 1)
+    return np.where(rng.random(found.shape) < 0.01, np.nan, found)
+
+
+def _words(is_second: Any, *words: str) -> Any:
+    return pa.DictionaryArray.from_arrays(is_second.astype(np.int32), [*words])
+
+
+def _write(folder: Path, number: int, *tables: Any) -> None:
+    for kind, table in zip((BLOCKS, CALLS), tables, strict=True):
+        if table is not None:
+            file = Location(str(folder / kind / block_name("bench", number)))
+            file.write(lambda to, table=table, kind=kind: write_table(table, to, kind))
+
+
+def _finish(folder: Path, samples: int, blocks: int, seed: int) -> int:
+    """Write the summary; returns the bytes of the blocks."""
     summary: dict[str, Any] = {
         "format": "run/1",
         "id": f"bench-{seed}",
@@ -122,28 +200,19 @@ def written(folder: Path, samples: int, keep: Keep, seed: int) -> int:
         "seconds": 1.0,
         "resumed": 0,
         "scorers": [info.to_stored() for info in SCORERS],
-        "blocks": {"plan": "bench", "number": len(numbers)},
+        "blocks": {"plan": "bench", "number": blocks},
     }
     (folder / "summary.json").write_text(json.dumps(summary))
     return sum(file.stat().st_size for kind in (BLOCKS, CALLS) for file in (folder / kind).glob("*"))
 
 
-def renamed(table: Any, first: int, number: int) -> Any:
-    """The table of another block, with the same records of other samples."""
-    if table is None:
-        return None
-    names = [f"sample-{first + row // len(SCORERS)}" for row in range(table.num_rows)]
-    table = table.set_column(0, "sample_id", [names])
-    said = json.loads(table.schema.metadata[ABOUT])
-    return table.replace_schema_metadata({ABOUT: json.dumps({**said, "block": number})})
-
-
-def measured(command: Sequence[str]) -> tuple[float, float, int]:
-    """The seconds, peak megabytes and exit status of a process."""
+def measured(command: Sequence[str]) -> tuple[float, float, float, int]:
+    """The seconds, seconds of CPU, peak megabytes and exit status of a process."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _, status, usage = os.wait4(process.pid, 0)
-    return time.perf_counter() - began, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+    seconds, cpu = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+    return seconds, cpu, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
 
 
 def read(samples: int, folder: Path) -> None:
@@ -154,7 +223,7 @@ def read(samples: int, folder: Path) -> None:
         print(f"bytes of a record, --keep {keep:8} {size / few / len(SCORERS):8.1f}   ({few:,} samples)")
     for name in "ab":
         began = time.perf_counter()
-        written(folder / name, samples, "scores", ord(name))
+        made(folder / name, samples, ord(name))
         each = (time.perf_counter() - began) / samples / len(SCORERS)
         print(f"made and wrote run {name}: {1e6 * each:.1f} us a record")
     for name, arguments in COMMANDS.items():
@@ -164,10 +233,9 @@ def read(samples: int, folder: Path) -> None:
             "evalstone",
             *(part.format(a=folder / "a", b=folder / "b") for part in arguments),
         ]
-        seconds, megabytes, status = measured(command)
-        print(
-            f"{name:8} of {samples * len(SCORERS):,} records: {seconds:6.1f} s  {megabytes:6.0f} MB  (status {status})"
-        )
+        seconds, cpu, megabytes, status = measured(command)
+        took = f"{seconds:6.1f} s  {cpu:6.1f} s of CPU  {megabytes:6.0f} MB"
+        print(f"{name:8} of {samples * len(SCORERS):,} records: {took}  (status {status})")
 
 
 class Row(NamedTuple):

@@ -362,8 +362,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the worst samples are the best",
         f"{VIEWS}/ranking.py",
-        "np.argsort(means[places], kind=",
-        "np.argsort(-means[places], kind=",
+        "smallest_places(means[places], most)",
+        "smallest_places(-means[places], most)",
         ("tests/results/views/test_run.py",),
     ),
     Mutant(
@@ -376,8 +376,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a page of very many samples holds the best",
         f"{VIEWS}/ranking.py",
-        "np.argsort(np.where(np.isnan(means), -1.0, means), kind=",
-        "np.argsort(-np.where(np.isnan(means), -1.0, means), kind=",
+        "smallest_places(np.where(np.isnan(means), -1.0, means), most)",
+        "smallest_places(-np.where(np.isnan(means), -1.0, means), most)",
         ("tests/report/test_html.py",),
     ),
     Mutant(
@@ -722,8 +722,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a pass rate counts high scores where lower is better",
         "src/evalstone/results/gate.py",
-        "reaches(value, threshold, info.scale, lower_is_better=lower)",
-        "reaches(value, threshold, info.scale)",
+        "threshold=threshold, scale=info.scale, lower_is_better=lower)",
+        "threshold=threshold, scale=info.scale)",
         ("tests/results/test_gate.py",),
     ),
     Mutant(

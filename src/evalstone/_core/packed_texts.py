@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import random
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, overload
 
 _FACTOR = 0x9E3779B97F4A7C15
 """An odd number with bits everywhere, so that each byte of a text changes all of its hash."""
+_SEED = random.getrandbits(64)
+"""It differs between processes, so that nobody can choose texts that have one hash."""
+_AT_ONCE = 16_384
+"""From this number of texts on, numpy is faster, and how many it takes at once."""
 
 
 class PackedTexts(Sequence[str]):
@@ -54,14 +59,18 @@ class PackedTexts(Sequence[str]):
         self._starts[place], self._lengths[place] = len(self._data), len(data)
         self._data += data
 
-    def at(self, places: Iterable[int]) -> PackedTexts:
+    def at(self, places: Sequence[int]) -> PackedTexts:
         """The texts at these places, in the same memory."""
         some = PackedTexts()
         some._data = self._data
-        starts, lengths = self._starts, self._lengths
-        for place in places:
-            some._starts.append(starts[place])
-            some._lengths.append(lengths[place])
+        if len(places) < _AT_ONCE:
+            some._starts.extend([self._starts[place] for place in places])
+            some._lengths.extend([self._lengths[place] for place in places])
+            return some
+        np: Any = importlib.import_module("numpy")
+        chosen = np.asarray(places, np.int64)
+        some._starts.frombytes(np.frombuffer(self._starts, np.uint64)[chosen].tobytes())
+        some._lengths.frombytes(np.frombuffer(self._lengths, np.uint32)[chosen].tobytes())
         return some
 
     def has_repeats(self, numbers: array[int] | None = None) -> bool:
@@ -69,19 +78,77 @@ class PackedTexts(Sequence[str]):
         hashes are compared."""
         np: Any = importlib.import_module("numpy")  # few callers need it
 
-        data = np.frombuffer(self._data, np.uint8)
-        starts, lengths = np.frombuffer(self._starts, np.uint64), np.frombuffer(self._lengths, np.uint32)
-        hashes = np.zeros(len(self), np.uint64)
-        with np.errstate(over="ignore"):
-            for place in range(int(lengths.max(initial=0))):  # one byte of every text that is long enough
-                rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
-                hashes[rows] = (hashes[rows] + data[starts[rows] + np.uint64(place)]) * _FACTOR
-                hashes[rows] ^= hashes[rows] >> np.uint64(29)
-            hashes = hashes * _FACTOR + lengths
-            if numbers:
+        hashes = self.hashes()
+        if numbers:
+            with np.errstate(over="ignore"):
                 hashes = hashes * _FACTOR + np.frombuffer(numbers, np.int64).astype(np.uint64)
         hashes.sort()
         return bool((hashes[1:] == hashes[:-1]).any())
+
+    def hashes(self) -> Any:
+        """A hash of each text, as an array of numpy. They are the same in this process only."""
+        np: Any = importlib.import_module("numpy")
+        data = np.frombuffer(self._data, np.uint8)
+        found = np.full(len(self), _SEED, np.uint64)
+        with np.errstate(over="ignore"):
+            for part in self._parts():
+                starts, lengths, hashes = (column[part] for column in (*self._arrays(), found))
+                for place in range(int(lengths.max(initial=0))):  # one byte of every text that is long enough
+                    rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
+                    hashes[rows] = (hashes[rows] + data[starts[rows] + np.uint64(place)]) * _FACTOR
+                    hashes[rows] ^= hashes[rows] >> np.uint64(29)
+                hashes *= np.uint64(_FACTOR)
+                hashes += lengths
+        return found
+
+    def equals(self, other: PackedTexts) -> bool:
+        """Whether as many others are the same texts, in the same order."""
+        np: Any = importlib.import_module("numpy")
+        ours, theirs = (np.frombuffer(of._data, np.uint8) for of in (self, other))
+        for part in self._parts():
+            (starts, lengths), (others, sizes) = ([column[part] for column in of._arrays()] for of in (self, other))
+            if not np.array_equal(lengths, sizes):
+                return False
+            for place in range(int(lengths.max(initial=0))):
+                rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
+                at = np.uint64(place)
+                if not np.array_equal(ours[starts[rows] + at], theirs[others[rows] + at]):
+                    return False
+        return True
+
+    def places_of(self, texts: Collection[str]) -> list[int]:
+        """The places at which one of some texts is, in order."""
+        if len(self) < _AT_ONCE or not texts:
+            return [place for place, text in enumerate(self) if text in texts] if texts else []
+        np: Any = importlib.import_module("numpy")
+        some = PackedTexts()
+        some.extend([*texts])
+        return [int(place) for place in np.flatnonzero(np.isin(self.hashes(), some.hashes())) if self[place] in texts]
+
+    def joined(self, other: PackedTexts) -> tuple[Sequence[int], Sequence[int]] | None:
+        """The places here and in others of the texts that are in both, in the order of these. None if a text may be in
+        one of them twice."""
+        np: Any = importlib.import_module("numpy")
+        if len(self) == len(other) and self.equals(other):
+            return range(len(self)), range(len(self))
+        ours, theirs = self.hashes(), other.hashes()
+        order = np.argsort(theirs, kind="stable")
+        theirs = theirs[order]
+        if not len(theirs) or (theirs[1:] == theirs[:-1]).any() or self.has_repeats():
+            return None
+        at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
+        found = np.flatnonzero(theirs[at] == ours)
+        both = array("q", found.tobytes()), array("q", order[at[found]].tobytes())
+        return both if self.at(both[0]).equals(other.at(both[1])) else None
+
+    def _arrays(self) -> tuple[Any, Any]:
+        """Where each text starts, and its bytes."""
+        np: Any = importlib.import_module("numpy")
+        return np.frombuffer(self._starts, np.uint64), np.frombuffer(self._lengths, np.uint32)
+
+    def _parts(self) -> Iterator[slice]:
+        """The texts in parts, so that what arithmetic needs of each is small."""
+        return (slice(start, start + _AT_ONCE) for start in range(0, len(self), _AT_ONCE))
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -104,8 +171,8 @@ class PackedTexts(Sequence[str]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedTexts):
             return NotImplemented
-        if (self._data, self._starts) == (other._data, other._starts):
-            return self._lengths == other._lengths
-        return len(self) == len(other) and all(ours == theirs for ours, theirs in zip(self, other, strict=True))
+        if len(self) < _AT_ONCE:
+            return len(self) == len(other) and all(ours == theirs for ours, theirs in zip(self, other, strict=True))
+        return self is other or (len(self) == len(other) and self.equals(other))
 
     __hash__ = None  # pyright: ignore[reportAssignmentType] - it can change

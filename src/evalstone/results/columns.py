@@ -7,12 +7,14 @@ import itertools
 import math
 import operator
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
 from evalstone.stats.exact_sum import ExactSum
+from evalstone.stats.packed_scores import LARGE, PackedScores, index_of
 from evalstone.types import Failed, Record, Score, case_key
 
 OutcomeKind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
@@ -229,6 +231,11 @@ class Columns:
         self._grouped = False
 
     @property
+    def has_trials(self) -> bool:
+        """Whether any sample has trials."""
+        return len(self._trials) > 0
+
+    @property
     def has_weights(self) -> bool:
         """Whether any sample has a weight."""
         return len(self._weights) > 0
@@ -264,14 +271,24 @@ class Columns:
         present = self._kinds[rows.start :: rows.step] if isinstance(rows, range) else self._kinds
         if not present.translate(None, codes):
             return rows
+        if len(rows) >= LARGE:
+            np: Any = importlib.import_module("numpy")
+            chosen = np.flatnonzero(np.isin(self._kinds_at(rows), [*codes]))
+            return _array(rows.start + rows.step * chosen if isinstance(rows, range) else np.asarray(rows)[chosen])
         return array("q", [row for row in rows if self._kinds[row] in codes])
 
     def cases(self, rows: Sequence[int]) -> Sequence[int]:
         """The number of the sample and trial of each row."""
         step = len(self._scorers)
-        if self._cells:
-            return array("q", [self._cells[row] // step for row in rows])
-        return rows if step == 1 else array("q", [row // step for row in rows])
+        if not self._cells and step == 1:
+            return rows
+        if not self._cells and isinstance(rows, range) and rows.step == step:
+            return range(rows.start // step, rows.start // step + len(rows))
+        if len(rows) >= LARGE:
+            np: Any = importlib.import_module("numpy")
+            cells = np.frombuffer(self._cells, np.int64) if self._cells else np.arange(len(self._kinds))
+            return _array(cells[index_of(rows)] // step)
+        return array("q", [(self._cells[row] if self._cells else row) // step for row in rows])
 
     def keys(self, rows: Sequence[int]) -> Sequence[str]:
         """The sample's `key` of each row."""
@@ -289,6 +306,8 @@ class Columns:
 
     def values(self, rows: Sequence[int]) -> Sequence[float | None]:
         """The value of each row; None without a score."""
+        if len(rows) >= LARGE:
+            return PackedScores(self._values).at(rows)
         every = rows == range(len(self._values))
         values = self._values if every else array("d", [self._values[row] for row in rows])
         if not any(map(math.isnan, values)):
@@ -298,6 +317,22 @@ class Columns:
     def kind(self, row: int) -> OutcomeKind:
         """What a row has."""
         return KINDS[self._kinds[row]]
+
+    def kinds(self, rows: Sequence[int]) -> Counter[OutcomeKind]:
+        """How many of the rows have what."""
+        codes = self._kinds_at(rows).tobytes() if len(rows) >= LARGE else bytes(self._kinds[row] for row in rows)
+        return Counter({kind: times for code, kind in enumerate(KINDS) if (times := codes.count(code))})
+
+    def rows_of(self, rows: Sequence[int], kind: OutcomeKind) -> Sequence[int]:
+        """The places, among these rows, of those that have this."""
+        if len(rows) < LARGE:
+            return [place for place, row in enumerate(rows) if self._kinds[row] == _CODES[kind]]
+        np: Any = importlib.import_module("numpy")
+        return np.flatnonzero(self._kinds_at(rows) == _CODES[kind]).tolist()
+
+    def _kinds_at(self, rows: Sequence[int]) -> Any:
+        np: Any = importlib.import_module("numpy")
+        return np.frombuffer(self._kinds, np.uint8)[index_of(rows)]
 
     def groups(self, rows: Sequence[int]) -> Sequence[str | None] | None:
         """The group of each row; None if none of them has one."""
@@ -348,7 +383,7 @@ class Columns:
 
     def cases_of(self, samples: Collection[str]) -> set[int]:
         """The numbers of the cases of some of the samples."""
-        return {case for case, name in enumerate(self._samples) if name in samples} if samples else set()
+        return {*self._samples.places_of(samples)}
 
     def entries_of(self, cases: Collection[int]) -> Iterator[tuple[int, Entry]]:
         """The entries of some of the cases, each after the number of its case, in the order of the records."""
@@ -362,6 +397,15 @@ class Columns:
             case, number = divmod(self._cells[row] if self._cells else row, step)
             if case in cases:
                 yield case, self._entry(place, row, case, number)
+
+    @property
+    def by_scorer(self) -> Sequence[Sequence[float]] | None:
+        """The values of each scorer (NaN without a score) by case, as arrays of numpy; None unless each case has an
+        entry for each scorer, in the order of the scorers."""
+        if self._cells or _ABSENT in self._kinds:
+            return None
+        np: Any = importlib.import_module("numpy")
+        return np.frombuffer(self._values).reshape(-1, len(self._scorers)).T
 
     def cells(self) -> tuple[Sequence[int], Sequence[int], Sequence[float]]:
         """Of each entry, the number of its case and of its scorer, and the value (NaN without a score), in the order of
@@ -411,6 +455,13 @@ class Columns:
 
 
 _Number = TypeVar("_Number", int, float)
+
+
+def _array(numbers: Any) -> array[int]:
+    """Integers of numpy with 8 bytes each."""
+    some = array("q")
+    some.frombytes(numbers.tobytes())
+    return some
 
 
 def _extend(column: array[_Number], values: bytes, absent: _Number, before: int, number: int) -> None:

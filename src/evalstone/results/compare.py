@@ -36,6 +36,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores
 from evalstone.stats.intervals import MIN_SAMPLES, Ends, Interval
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
+from evalstone.stats.packed_scores import open_ends
 from evalstone.types import Note, about, note
 
 if TYPE_CHECKING:
@@ -436,7 +437,7 @@ def _compare_scorer(
 
 def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, int]:
     """The number of open scores in each of two runs. ends: the possible values; None if every score is there."""
-    in_a, in_b = (sum(low != high for low, high in own) for own in ends or ((), ()))
+    in_a, in_b = map(open_ends, ends or ((), ()))
     return in_a, in_b
 
 
@@ -562,7 +563,7 @@ def _compare_all(
             groups=group_labels(names, groups) if clustered else None,
             weights=scores["A"].unequal_weights,
             lower_is_better=info.lower_is_better,
-            ends={letter: [of.ends_of(row) for row in range(len(of))] for letter, of in scores.items()},
+            ends={letter: of.all_ends for letter, of in scores.items()},
             undefined={letter: [row in of.undefined for row in range(len(of))] for letter, of in scores.items()},
             max_change=largest_change,
         )

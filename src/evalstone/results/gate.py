@@ -7,9 +7,9 @@ score counts as the worst in a test for a pass and as the best in a test for a f
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -33,6 +33,7 @@ from evalstone.results.paired_scores import KnownPairs, PairedScores
 from evalstone.results.run import check_runs
 from evalstone.results.scores import scores_of
 from evalstone.results.summary import ScorerInfo
+from evalstone.stats.packed_scores import PackedScores
 from evalstone.types import Note, about, note, reaches
 
 if TYPE_CHECKING:
@@ -370,15 +371,8 @@ class _Checks:
             info = self.run[name].info
             values, groups, weights, human, strata = self._values(info)
             lower = info.lower_is_better
-            passed, human_passed = (
-                None
-                if column is None
-                else [
-                    None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
-                    for value in column
-                ]
-                for column in (values, human)
-            )
+            reached = functools.partial(reaches, threshold=threshold, scale=info.scale, lower_is_better=lower)
+            passed, human_passed = (None if column is None else _each(column, reached) for column in (values, human))
             title = f"{name} {'<=' if lower else '>='} {threshold:g}"
             yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, human_passed, strata)
 
@@ -525,6 +519,13 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
         )
 
 
+def _each(values: Sequence[float | None], reached: Callable[..., Any]) -> Sequence[float | None]:
+    """1 for each value that reaches a threshold, 0 for others, None for missing ones."""
+    if isinstance(values, PackedScores):
+        return values.replaced(reached)
+    return [None if value is None else float(reached(value)) for value in values]
+
+
 def _is_best(entry: Entry, info: ScorerInfo) -> bool:
     best = 0.0 if info.lower_is_better else info.scale
     value = entry.value
@@ -541,7 +542,7 @@ def _missing_note(
     name: str, run: Run, rows: Sequence[int], trials: int, missing: Missing, *, of: str = "run"
 ) -> Iterator[Note]:
     """A note on a scorer's records without a score, if there are some. of: whose they are, "run" or "baseline"."""
-    without = Counter(map(run.columns.kind, rows))
+    without = run.columns.kinds(rows)
     del without["score"]
     if not without:
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
+import importlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +16,7 @@ from evalstone.results.pairing import Pairing
 from evalstone.results.scores import Scores, at, check_same_weights, group_labels, scores_of
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
+from evalstone.stats.packed_scores import index_of, only_has, packed
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -82,7 +84,9 @@ class PairedScores(OfScorer):
         """The samples with a score in both runs."""
         known = self
         if None in self.a or None in self.b:
-            known = self._only([row for row, pair in enumerate(zip(self.a, self.b, strict=True)) if None not in pair])
+            from evalstone.stats.paired_differences import known_pairs  # noqa: PLC0415 - numpy
+
+            known = self._only(array("q", known_pairs(self.a, self.b).nonzero()[0].tobytes()))
         a, b = (cast("Sequence[float]", values) for values in (known.a, known.b))
         return KnownPairs(known.samples, a, b, known.groups, known.weights)
 
@@ -101,7 +105,7 @@ class PairedScores(OfScorer):
     def columns(self) -> dict[str, Any]:
         """The arguments of `compare_pairs`."""
         both, is_open = (self.first, self.second), self.first.ends or self.second.ends
-        ends = tuple([of.ends_of(row) for row in range(len(of))] for of in both if is_open)
+        ends = tuple(of.all_ends for of in both if is_open)
         return {
             "a": self.a,
             "b": self.b,
@@ -116,16 +120,17 @@ class PairedScores(OfScorer):
 
         reach: The largest possible difference.
         """
-        from evalstone.stats.paired_differences import possible_differences  # noqa: PLC0415 - numpy
+        from evalstone.stats._arrays import both_ends  # noqa: PLC0415 - numpy
+        from evalstone.stats.paired_differences import possible_differences  # noqa: PLC0415
         from evalstone.stats.pilot import Pilot  # noqa: PLC0415
 
         scale, of_ends = self.info.scale, self.columns["ends"]
         differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)
-        scores = itertools.chain(self.known.a, self.known.b, *itertools.chain(*(of_ends or ())))
+        scores = (self.known.a, self.known.b, *(end for ends in of_ends or () for end in map(packed, both_ends(ends))))
         return Pilot.of(
             differences,
             scale=reach,
-            pass_fail=reach == scale and set(scores) <= {0.0, scale},
+            pass_fail=reach == scale and all(only_has(of, (0.0, scale)) for of in scores),
             groups=self.groups,
             ends=ends,
         )
@@ -164,22 +169,32 @@ def paired_scores(
     missing: which samples without a score in one of the runs are kept. by_trial: whether trials are paired one by one;
     otherwise, a sample has the mean of its trials.
     """
+    from evalstone.stats._arrays import has_value  # noqa: PLC0415 - numpy
+
+    np: Any = importlib.import_module("numpy")
     first, second = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
     if max(a.trials, b.trials) > 1 and not by_trial:
         first, second = first.by_sample, second.by_sample
     clustered = first.groups is not None or second.groups is not None
-    scored = sum(value is not None for of in (first, second) for value in of.values)
+    known = [has_value(of.values) for of in (first, second)]
+    scored = sum(int(np.count_nonzero(each)) for each in known)
     rows = pairing.match(first.names, second.names)
-    both_scores = sum(first.values[x] is not None and second.values[y] is not None for x, y in zip(*rows, strict=True))
+    both_scores = int(np.count_nonzero(known[0][index_of(rows[0])] & known[1][index_of(rows[1])]))
     if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
         drawn = sorted((order[name], x, y) for x, y in zip(*rows, strict=True) if (name := first.names[x]) in order)
         rows = [x for _, x, _ in drawn], [y for _, _, y in drawn]
     if first.undefined and second.undefined:
-        pairs = [(x, y) for x, y in zip(*rows, strict=True) if x not in first.undefined or y not in second.undefined]
-        rows = [x for x, _ in pairs], [y for _, y in pairs]
+        in_both = np.ones(len(rows[0]), np.bool_)
+        for of, own in ((first, rows[0]), (second, rows[1])):
+            is_undefined = np.zeros(len(of), np.bool_)
+            is_undefined[[*of.undefined]] = True
+            in_both &= is_undefined[index_of(own)]
+        if in_both.any():
+            kept = np.flatnonzero(~in_both)
+            rows = array("q", np.asarray(rows[0])[kept].tobytes()), array("q", np.asarray(rows[1])[kept].tobytes())
     first, second = first.at(rows[0]), second.at(rows[1])
     check_same_weights(first, second)
-    one_score = sum((x is None) != (y is None) for x, y in zip(first.values, second.values, strict=True))
+    one_score = int(np.count_nonzero(has_value(first.values) != has_value(second.values)))
     groups = [None] * len(first)
     return PairedScores(
         title=a.titles[ours.signature],

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 from evalstone._core.display import count, excerpt, shortlist
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
+from evalstone._core.packed_texts import PackedTexts
 from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError
@@ -63,6 +64,9 @@ class Pairing:
         """
         if self.partners is None and first == second:
             return range(len(first)), range(len(second))
+        if self.partners is None and isinstance(first, PackedTexts) and isinstance(second, PackedTexts):  # noqa: SIM102
+            if (both := first.joined(second)) is not None:
+                return both
         places = {self.in_first(name): place for place, name in enumerate(second)}
         ours = [place for place, name in enumerate(first) if name in places]
         return ours, [places[first[place]] for place in ours]

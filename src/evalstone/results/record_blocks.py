@@ -46,13 +46,17 @@ from evalstone.results.summary import (
     ScorerSummary,
 )
 from evalstone.stats.exact_sum import ExactSum
+from evalstone.stats.packed_scores import exact_total
 from evalstone.types import Record
 
 BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
+_GROUPS_AT_ONCE = 8
+"""How many row groups are read by columns at once."""
 _AT_ONCE = 256
 """How many records are read when one is needed."""
-_COLUMNS = ("sample_id", "trial", "signature", "kind", "value", "group", "weight", "exact")
+_WORDS = ("sample_id", "signature", "kind", "group")
+_COLUMNS = (*_WORDS, "trial", "value", "weight", "exact")
 """What `Columns` has of a record."""
 
 
@@ -129,6 +133,8 @@ class RecordBlocks(StoredRecords):
         """The place of the first one, and the records that were read last."""
         self._group: tuple[int, Any, Any, _Block] | None = None
         """The row group that was read last, as `_group_of` returns it."""
+        self._checked = False
+        """Whether the values were held against what the metadata say of them."""
 
     @classmethod
     def of_folder(cls, folder: Location, scorers: Sequence[ScorerInfo], plan: str, number: int) -> RecordBlocks:
@@ -236,7 +242,12 @@ class RecordBlocks(StoredRecords):
         Raises:
             DataError: The records don't fit their scorers or each other; the message names file, row and column.
         """
-        return self._columns
+        columns = self._columns
+        if not self._checked:
+            for info in self.scorers:
+                self._check_sum(info, _scored(columns, info.signature))
+            self._checked = True
+        return columns
 
     @functools.cached_property
     def _columns(self) -> Columns:
@@ -253,21 +264,18 @@ class RecordBlocks(StoredRecords):
                 f"{second.records}, row {row}: sample {record.sample_id!r}{trial} by {record.signature!r} is a "
                 f"duplicate of row {before}" + ("" if first is second else f" in {first.records}")
             )
-        self._check_sums(columns)
         return columns
 
-    def _check_sums(self, columns: Columns) -> None:
-        """Raise DataError if values aren't those that the blocks counted."""
-        for info in self.scorers:
-            expected = ExactSum()
-            for block in self._blocks:
-                expected.merge(block.sums[info.signature])
-            values = columns.values(columns.rows(info.signature, ("score",)))
-            if math.fsum(value or 0.0 for value in values) != expected.value:
-                raise DataError(
-                    f"the values of {info.signature} in the files of {self._blocks[0].records} don't add up to what "
-                    "their metadata say"
-                )
+    def _check_sum(self, info: ScorerInfo, values: Sequence[float]) -> None:
+        """Raise DataError if a scorer's values aren't those that the blocks counted."""
+        expected = ExactSum()
+        for block in self._blocks:
+            expected.merge(block.sums[info.signature])
+        if exact_total(values) != expected.value:
+            raise DataError(
+                f"the values of {info.signature} in the files of {self._blocks[0].records} don't add up to what their "
+                "metadata say"
+            )
 
     def summaries(self) -> tuple[ScorerSummary, ...]:
         """The summary of each scorer, from the counts of the blocks and the columns."""
@@ -281,7 +289,10 @@ class RecordBlocks(StoredRecords):
                 for reason in self._reasons(info.signature):
                     if reason in total.reasons or len(total.reasons) < MAX_REASONS:
                         total.reasons[reason] += 1
-            found.append(total.summary(info, *_values(self.columns, info.signature)))
+            values = _scored(self._columns, info.signature)
+            self._check_sum(info, values)
+            found.append(total.summary(info, values, *_clusters(self._columns, info.signature)))
+        self._checked = True
         return tuple(found)
 
     def _reasons(self, signature: str) -> Iterator[str]:
@@ -387,12 +398,15 @@ class RecordBlocks(StoredRecords):
 
 
 @contextlib.contextmanager
-def _reading(file: Location) -> Generator[Any]:
-    """A file that is open. Raises DataError, naming it, if it can't be read."""
+def _reading(file: Location, words: Sequence[str] = ()) -> Generator[Any]:
+    """A file that is open. Raises DataError, naming it, if it can't be read.
+
+    words: Columns of texts that are read with each text once.
+    """
     arrow, parquet = _arrow(), _parquet()
     try:
         source = file.open() if file.local is None else file.local
-        with parquet.ParquetFile(source, page_checksum_verification=True) as reader:
+        with parquet.ParquetFile(source, page_checksum_verification=True, read_dictionary=[*words]) as reader:
             yield reader
     except EvalstoneError:
         raise
@@ -401,11 +415,13 @@ def _reading(file: Location) -> Generator[Any]:
 
 
 def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    """Some columns of each row group of a block, as record batches, after the number of the first row."""
-    with _reading(block.records) as reader:
-        for group, first in enumerate(block.groups):
-            table = reader.read_row_group(group, columns=[*names], use_threads=False).combine_chunks()
-            yield first, table.to_batches()[0] if table.num_rows else table
+    """Some columns of some row groups of a block at a time, as record batches, after the number of the first row."""
+    with _reading(block.records, [name for name in names if name in _WORDS]) as reader:
+        groups = range(len(block.groups))
+        for start in range(0, len(groups), _GROUPS_AT_ONCE):
+            own = groups[start : start + _GROUPS_AT_ONCE]
+            table = reader.read_row_groups([*own], columns=[*names], use_threads=False).combine_chunks()
+            yield block.groups[start], table.to_batches()[0] if table.num_rows else table
 
 
 def _calls_of(file: Location, first: int, end: int) -> Any:
@@ -425,20 +441,24 @@ def _calls_of(file: Location, first: int, end: int) -> Any:
 # ---- Columns from Arrow ----
 
 
-def _values(columns: Columns, signature: str) -> tuple[Sequence[float], Sequence[int] | None, _Weights | None]:
-    """Of a scorer: the values, their groups as numbers, and the weights by whether there is a score."""
+def _scored(columns: Columns, signature: str) -> Sequence[float]:
+    """The values of a scorer."""
+    return cast("Sequence[float]", columns.values(columns.rows(signature, ("score",))))
+
+
+def _clusters(columns: Columns, signature: str) -> tuple[Sequence[int] | None, _Weights | None]:
+    """Of a scorer: the groups of its values as numbers, and the weights by whether there is a score."""
     scored = columns.rows(signature, ("score",))
     names, groups = columns.groups(scored), None
     if names is not None:
         numbers: dict[str, int] = {}
         labels = (-n - 1 if name is None else numbers.setdefault(name, len(numbers)) for n, name in enumerate(names))
         groups = array("q", labels)
-    values = array("d", [value for value in columns.values(scored) if value is not None])
     if columns.weights(columns.rows(signature)) is None:
-        return values, groups, None
+        return groups, None
     missing = columns.rows(signature, tuple(kind for kind in KINDS if kind != "score"))
     weights = {has: columns.weights(rows) or [1.0] * len(rows) for has, rows in ((True, scored), (False, missing))}
-    return values, groups, weights
+    return groups, weights
 
 
 _Weights: TypeAlias = Mapping[bool, Sequence[float]]
@@ -454,7 +474,7 @@ def _fill(columns: Columns, block: _Block, scorers: Sequence[ScorerInfo]) -> Non
             continue
         kinds = _codes(batch, "kind", codes, block, first)
         own = _codes(batch, "signature", numbers, block, first)
-        values = batch.column("value").fill_null(math.nan).to_numpy(zero_copy_only=False).astype(np.float64)
+        values = _numbers(batch, "value", math.nan, np.float64)
         if (wrong := np.flatnonzero(np.isnan(values) != (kinds != 0))).size:
             place = f"{block.records}, row {first + int(wrong[0])}"
             raise DataError(f"{place}: value must be a number with a score, and null without one")
@@ -473,25 +493,52 @@ def _extend(columns: Columns, batch: Any, own: Any, values: Any, kinds: Any, ste
     size = batch.num_rows
     if batch.column("exact").null_count < size or size % step or (own.reshape(-1, step) != np.arange(step)).any():
         return False
-    heads = _arrow().array(np.arange(0, size, step))
     names = batch.column("sample_id")
-    samples = names.take(heads)
-    if any(not names.take(_arrow().array(np.arange(other, size, step))).equals(samples) for other in range(1, step)):
-        return False
-    trials = batch.column("trial").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, step)
-    if (trials != trials[:, :1]).any():
+    if names.null_count or (places := _of_cases(names.indices, step)) is None:
         return False
     has = {name: batch.column(name).null_count < size for name in ("trial", "group", "weight")}
-    weights = batch.column("weight").fill_null(math.nan).to_numpy(zero_copy_only=False).astype(np.float64)
+    trials = _numbers(batch, "trial", 0, np.int64).reshape(-1, step) if has["trial"] else None
+    if trials is not None and (trials != trials[:, :1]).any():
+        return False
+    samples = _packed(names.dictionary)
+    if len(places) != len(samples) or (places != np.arange(len(places))).any():
+        samples = samples.at(places)
+    groups: list[str | None] = _texts(batch.column("group"))[::step] if has["group"] else []
     columns.extend(
-        _packed(samples),
+        samples,
         values.tobytes(),
         kinds.astype(np.uint8).tobytes(),
-        trials=trials[:, 0].tobytes() if has["trial"] else b"",
-        groups=_texts(batch.column("group").take(heads)) if has["group"] else (),
-        weights=weights[::step].tobytes() if has["weight"] else b"",
+        trials=b"" if trials is None else trials[:, 0].tobytes(),
+        groups=groups,
+        weights=_numbers(batch, "weight", math.nan, np.float64)[::step].tobytes() if has["weight"] else b"",
     )
     return True
+
+
+def _of_cases(column: Any, step: int) -> Any:
+    """The number of each case, of a column in which every case has it for all scorers; None for others."""
+    np: Any = importlib.import_module("numpy")
+    numbers = _content(column, np.int32).reshape(-1, step)
+    return None if (numbers != numbers[:, :1]).any() else numbers[:, 0]
+
+
+def _numbers(batch: Any, name: str, instead: float, kind: Any) -> Any:
+    """The numbers of a column, with this one for null."""
+    np: Any = importlib.import_module("numpy")
+    column = batch.column(name)
+    numbers = _content(column, kind)
+    if not column.null_count:
+        return numbers
+    _, bits = column.is_valid().buffers()
+    is_valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=len(column), bitorder="little")
+    return np.where(is_valid, numbers, kind(instead))
+
+
+def _content(column: Any, kind: Any) -> Any:
+    """The numbers of a column without null, as they are in memory. (What pyarrow has for this imports pandas.)"""
+    np: Any = importlib.import_module("numpy")
+    *_, data = column.buffers()
+    return np.frombuffer(data, kind, len(column), column.offset * np.dtype(kind).itemsize)
 
 
 def _codes(batch: Any, name: str, known: Mapping[str, int], block: _Block, first: int) -> Any:
@@ -502,7 +549,7 @@ def _codes(batch: Any, name: str, known: Mapping[str, int], block: _Block, first
         raise DataError(f"{block.records}, row {first + column.is_null().index(True).as_py()}: {name} is missing")
     column = column if hasattr(column, "indices") else column.dictionary_encode()
     words = column.dictionary.to_pylist()
-    codes = np.array([known.get(word, -1) for word in words])[column.indices.to_numpy(zero_copy_only=False)]
+    codes = np.array([known.get(word, -1) for word in words], np.int32)[_content(column.indices, np.int32)]
     if (wrong := np.flatnonzero(codes < 0)).size:
         row = int(wrong[0])
         raise DataError(f"{block.records}, row {first + row}: {name} is unknown: {column[row].as_py()!r:.200}")

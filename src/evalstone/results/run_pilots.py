@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone.results.missing_scores import kinds_that_count
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import group_labels, scores_of
+from evalstone.stats.packed_scores import only_has, varies
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -37,21 +39,23 @@ def single_pilot(run: Run, *, varying: bool = False) -> Iterator[ScorerPilot]:
     for info in run.scorers:
         # A score that is undefined in both runs is left out of a comparison.
         columns = _trial_means(run, info) if run.trials > 1 else _values(run, info)
-        known = {value for value in columns["values"] if value is not None}
-        if varying and len(known) < 2:
+        if (differ := varies(columns["values"])) < varying:
             continue
         from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
 
-        ends = columns["ends"] or ()
-        pass_fail = {*known, *itertools.chain(*ends)} <= {0.0, info.scale}
+        scores = (columns["values"], *itertools.chain(columns["ends"] or ()))
+        pass_fail = all(only_has(each, (0.0, info.scale)) for each in scores)
         pilot = Pilot.of(**columns, scale=info.scale, paired=False, pass_fail=pass_fail)
-        yield ScorerPilot(title=run.titles[info.signature], info=info, pilot=pilot, varies=len(known) > 1)
+        yield ScorerPilot(title=run.titles[info.signature], info=info, pilot=pilot, varies=differ)
 
 
 def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
     """A scorer's values and groups, as arguments of `Pilot.of`. A missing score may have any value."""
-    scores = scores_of(run, info.signature, "failed")
-    return {"values": scores.values, "groups": scores.labels, "ends": None}
+    columns = run.columns
+    rows = columns.rows(info.signature, kinds_that_count("failed"))
+    groups = columns.groups(rows)
+    labels = None if groups is None else group_labels(columns.keys(rows), groups)
+    return {"values": columns.values(rows), "groups": labels, "ends": None}
 
 
 def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:
     return {
         "values": scores.values,
         "groups": group_labels(scores.names, groups) if clustered else None,
-        "ends": [scores.ends_of(row) for row in range(len(scores))],
+        "ends": scores.all_ends,
     }
 
 

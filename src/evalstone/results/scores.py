@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import importlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evalstone._core.packed_texts import PackedTexts
 from evalstone.errors import ConfigError
 from evalstone.results.drawn import in_order
 from evalstone.results.missing_scores import Missing, kinds_that_count
 from evalstone.stats.intervals import Ends
+from evalstone.stats.packed_scores import LARGE, PackedEnds, PackedScores
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -42,6 +45,8 @@ class Scores:
     @property
     def known_values(self) -> Sequence[float]:
         """The values that are not missing."""
+        if isinstance(self.values, PackedScores):
+            return cast("Sequence[float]", self.values.known)
         return [value for value in self.values if value is not None]
 
     @property
@@ -59,19 +64,31 @@ class Scores:
         value = self.values[row]
         return self.ends[row] if value is None or row in self.ends else (value, value)
 
+    @property
+    def all_ends(self) -> Sequence[Ends]:
+        """The lowest and the highest possible score of each row."""
+        if not isinstance(self.values, PackedScores):
+            return [*map(self.ends_of, range(len(self)))]
+        lowest, highest = self.values.array.copy(), self.values.array.copy()
+        places = [*self.ends]
+        for column, side in ((lowest, 0), (highest, 1)):
+            column[places] = [ends[side] for ends in self.ends.values()]
+        return PackedEnds(lowest, highest)
+
     def at(self, rows: Sequence[int]) -> Scores:
         """The scores of some of the rows, in their order."""
         if rows == range(len(self)):
             return self
-        groups = [] if self.groups is None else at(self.groups, rows)
+        groups = () if self.groups is None else at(self.groups, rows)
+        names = at(self.names, rows)
         return Scores(
-            names=at(self.names, rows),
-            samples=at(self.samples, rows),
+            names=names,
+            samples=names if self.samples is self.names else at(self.samples, rows),
             values=at(self.values, rows),
             groups=groups if any(group is not None for group in groups) else None,
             weights=None if self.weights is None else at(self.weights, rows),
-            ends={place: self.ends[row] for place, row in enumerate(rows) if row in self.ends},
-            undefined=frozenset(place for place, row in enumerate(rows) if row in self.undefined),
+            ends={place: self.ends[row] for place, row in _among(rows, self.ends)},
+            undefined=frozenset(place for place, _ in _among(rows, self.undefined)),
         )
 
     @property
@@ -112,9 +129,21 @@ class Scores:
         )
 
 
-def at(values: Sequence[_T], rows: Iterable[int]) -> list[_T]:
+def at(values: Sequence[_T], rows: Sequence[int]) -> Sequence[_T]:
     """The values of these rows."""
+    if isinstance(values, PackedScores | PackedTexts):
+        return cast("Sequence[_T]", values.at(rows))
     return [values[row] for row in rows]
+
+
+def _among(rows: Sequence[int], those: Collection[int]) -> Iterator[tuple[int, int]]:
+    """The place among the rows, and the row, of each that is one of those."""
+    if len(rows) < LARGE:
+        return ((place, row) for place, row in enumerate(rows) if row in those) if those else iter(())
+    np: Any = importlib.import_module("numpy")
+    every = np.asarray(rows, np.int64)
+    places = np.flatnonzero(np.isin(every, [*those]))
+    return zip(places.tolist(), every[places].tolist(), strict=True)
 
 
 def scores_of(run: Run, signature: str, missing: Missing = "ignore", *, drawn: bool = False) -> Scores:
@@ -134,14 +163,16 @@ def scores_of(run: Run, signature: str, missing: Missing = "ignore", *, drawn: b
     values, ends, undefined = columns.values(rows), dict[int, Ends](), set[int]()
     if len(counted) > 1:
         scale = run[signature].info.scale
-        for place, row in enumerate(rows):
-            if (kind := columns.kind(row)) != "score":
-                ends[place] = 0.0, scale
-                if kind == "undefined":
-                    undefined.add(place)
+        every = 0.0, scale
+        for kind in counted:
+            if kind != "score" and (places := columns.rows_of(rows, kind)):
+                ends |= dict.fromkeys(places, every)
+                undefined.update(places if kind == "undefined" else ())
+        ends = dict(sorted(ends.items()))
+    samples = columns.samples(rows)
     return Scores(
-        names=columns.keys(rows),
-        samples=columns.samples(rows),
+        names=columns.keys(rows) if columns.has_trials else samples,
+        samples=samples,
         values=values,
         groups=columns.groups(rows),
         weights=columns.weights(rows),

@@ -18,6 +18,7 @@ from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, UnknownName, invalid, unknown
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
+from evalstone.stats.packed_scores import smallest_and_largest
 from evalstone.types import (
     TOLERANCE,
     CallSource,
@@ -398,7 +399,7 @@ class ScorerCounts:
             doubtful_citations=self.doubtful_citations,
             bounds=missing_bounds(values, missing, 0.0, scale, weights=both) if missing else None,
             judges=tuple(sorted(self.judges)),
-            all_equal=len(values) > 1 and min(values) == max(values),
+            all_equal=len(values) > 1 and len({*smallest_and_largest(values)}) == 1,
             only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
             unanswered=self.unanswered,
             histogram=tuple(self.histogram),

@@ -37,7 +37,7 @@ class UnpairedScores(OfScorer):
         return {
             "a": a.values,
             "b": b.values,
-            "ends": tuple([of.ends_of(row) for row in range(len(of))] for of in self.scores),
+            "ends": tuple(of.all_ends for of in self.scores),
             "groups": (a.labels, b.labels),
             "weights": (a.unequal_weights, b.unequal_weights),
         }

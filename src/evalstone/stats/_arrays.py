@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError, Problem, invalid
+from evalstone.stats.intervals import Ends
+from evalstone.stats.packed_scores import PackedEnds, PackedScores
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
+_T = TypeVar("_T")
 
 
 def column(name: str, values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Floats:
@@ -65,6 +68,42 @@ def codes(labels: Sequence[Hashable]) -> Positions:
     """Labels as integers from 0, in order of first appearance."""
     known: dict[Hashable, int] = {}
     return np.fromiter((known.setdefault(label, len(known)) for label in labels), dtype=np.intp, count=len(labels))
+
+
+def has_value(values: Sequence[float | None]) -> Mask:
+    """Which values aren't None."""
+    if isinstance(values, PackedScores):
+        return values.has_value
+    return np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+
+
+def values_at(values: Sequence[_T | None], chosen: Mask) -> Sequence[_T]:
+    """The chosen values, of which none is None."""
+    if chosen.all():
+        return cast("Sequence[_T]", values)
+    if isinstance(values, PackedScores):
+        return cast("Sequence[_T]", PackedScores(values.array[chosen]))
+    return [cast("_T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
+
+
+def at(values: Sequence[_T], places: Positions) -> list[_T]:
+    """The values at these places."""
+    return [values[place] for place in places.tolist()]
+
+
+def filled(values: Sequence[float | None], instead: float) -> Sequence[float]:
+    """The values, with this number for missing ones."""
+    if isinstance(values, PackedScores):
+        return cast("Sequence[float]", np.where(values.has_value, values.array, instead))
+    return [instead if value is None else value for value in values]
+
+
+def both_ends(ends: Sequence[Ends]) -> tuple[Floats, Floats]:
+    """The lowest values, and the highest ones."""
+    if isinstance(ends, PackedEnds):
+        return ends.lowest, ends.highest
+    lowest, highest = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return lowest, highest
 
 
 def group_sums(values: Floats, groups: Positions) -> Floats:

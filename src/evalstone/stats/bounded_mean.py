@@ -42,6 +42,7 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Literal, TypeAlias, TypeVar
 
+from evalstone.stats.packed_scores import PackedScores, smallest_and_largest
 from evalstone.stats.roots import root
 from evalstone.stats.special import beta_cdf, normal_tail
 
@@ -60,6 +61,8 @@ CLOSE = 2e-5
 """The tolerance of `_maximum`, relative to the width of the search interval. It moves limits by up to about 1e-7 of the
 range."""
 DIGITS = 12
+STEPS = 10.0**DIGITS
+"""The number of equal steps of the range to which values are rounded."""
 _SMALL_ROOT = 1e-3
 
 
@@ -83,6 +86,12 @@ class BoundedMean:
         cls, values: Sequence[float], low: float, high: float, *, counts: Sequence[int] | None = None
     ) -> BoundedMean:
         """Build it from one or more independent values in [low, high]. counts: how often each occurs; None: once."""
+        smallest, largest = smallest_and_largest(values)
+        if counts is None and isinstance(values, PackedScores):
+            from evalstone.stats.packed_points import points_of  # noqa: PLC0415 - numpy
+
+            mean = min(max(values.total / len(values), smallest, low), largest, high)
+            return cls(low, high, mean, len(values), points_of(values, low, high, steps=STEPS, bins=BINS))
         if counts is None:
             units, total, times = len(values), math.fsum(values), Counter(values)
         else:
@@ -91,7 +100,7 @@ class BoundedMean:
         mean = total / units
         exact = added_up(rounded([*times], low, high), times.values())
         points = _binned(exact, low, high) if len(exact) > BINS else ((x, 1.0, k) for x, k in exact.items())
-        inside = min(max(mean, min(values), low), max(values), high)
+        inside = min(max(mean, smallest, low), largest, high)
         return cls(low, high, inside, units, tuple(sorted(points)))
 
     def p_value(self, m: float, side: Side, *, share: float = EXACT) -> float:
@@ -303,7 +312,7 @@ def added_up(values: Iterable[Value], counts: Iterable[int]) -> Counter[Value]:
 def rounded(values: Sequence[float], low: float, high: float) -> list[float]:
     """Values without rounding error: 0.1 + 0.2 becomes 0.3, and values within 1e-13 of an end are moved to it."""
     span = high - low
-    known = {x: low + round((x - low) / span, DIGITS) * span for x in set(values)}
+    known = {x: low + round((x - low) / span * STEPS) / STEPS * span for x in set(values)}
     return [low if known[x] <= low else high if known[x] >= high else known[x] for x in values]
 
 
@@ -312,7 +321,7 @@ def _binned(counts: Counter[float], low: float, high: float) -> Iterable[tuple[f
     smallest = min(counts)
     width = (max(counts) - smallest) / BINS
     bins: dict[int, list[float]] = {}
-    for value, count in counts.items():
+    for value, count in sorted(counts.items()):  # whatever their order, as sums are rounded
         key = -1 if value == low else BINS + 1 if value == high else int((value - smallest) / width)
         totals = bins.setdefault(key, [0.0, 0])
         totals[0] += value * count

@@ -22,17 +22,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone.errors import ConfigError
-from evalstone.stats._arrays import Floats, column, same_length
+from evalstone.stats._arrays import Floats, column, same_length, values_at
 from evalstone.stats.intervals import Ends, Interval, check_confidence, check_reach, check_weights
 from evalstone.stats.mean_difference import MeanDifference, StoppedMeanDifference
+from evalstone.stats.packed_scores import packed
 from evalstone.stats.paired_differences import (
     check_changes,
     differences,
     known_pairs,
     lowest_and_highest,
-    values_at,
 )
 from evalstone.stats.paired_tests import McNemar, PairedTest, mcnemar
+from evalstone.stats.smallest import smallest_places
 from evalstone.stats.weighted_mean import unequal, weighted_average
 from evalstone.types import Note, note
 
@@ -161,11 +162,9 @@ def compare_pairs(
     )
     return PairedComparison(
         n=n,
-        mean_a=weighted_average(own_weights, before.tolist()),
-        mean_b=weighted_average(own_weights, after.tolist()),
-        difference=inference.interval(
-            weighted_average(own_weights, d.tolist()), n, groups and values_at(groups, known)
-        ),
+        mean_a=weighted_average(own_weights, packed(before)),
+        mean_b=weighted_average(own_weights, packed(after)),
+        difference=inference.interval(weighted_average(own_weights, packed(d)), n, groups and values_at(groups, known)),
         test=inference.test,
         wins=wins,
         ties=n - wins - losses,
@@ -185,8 +184,7 @@ def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> 
     """The positions of the samples that changed most, largest change first, without unchanged samples."""
     same_length(a=a, b=b)
     d = np.abs(differences(column("a", a), column("b", b)))
-    order = np.argsort(-d, kind="stable")[:count]
-    return tuple(int(place) for place in order if d[place] > 0)
+    return tuple(int(place) for place in smallest_places(-d, count) if d[place] > 0)
 
 
 def _few_changes(d: Floats, passes: McNemar | None) -> tuple[Note, ...]:

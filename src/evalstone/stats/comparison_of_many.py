@@ -10,11 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from evalstone.errors import ConfigError
-from evalstone.stats._arrays import Mask, column, same_length
+from evalstone.stats._arrays import Mask, column, same_length, values_at
 from evalstone.stats.comparison import PairedComparison, compare_pairs
 from evalstone.stats.intervals import Ends, check_weights
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
-from evalstone.stats.paired_differences import values_at
 from evalstone.stats.weighted_mean import unequal, weighted_average
 
 T = TypeVar("T")

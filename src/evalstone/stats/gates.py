@@ -23,11 +23,12 @@ import numpy as np
 from evalstone._core.front_ends import Wording
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, DataError, invalid
-from evalstone.stats._arrays import Floats, column, same_length
+from evalstone.stats._arrays import Floats, Positions, at, column, filled, has_value, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.intervals import check_number, check_reach, check_weights, exceeds
 from evalstone.stats.multiple_testing import holm
+from evalstone.stats.packed_scores import packed
 from evalstone.stats.paired_differences import differences
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
@@ -364,9 +365,9 @@ def _difference_test(criterion: MaxRegression) -> _Test:
 def _within(name: str, d: Floats, before: tuple[Floats, Floats], after: tuple[Floats, Floats], reach: float) -> Floats:
     """The differences. Raises DataError if one of two known values is larger than the largest possible one."""
     known = (before[0] == before[1]) & (after[0] == after[1])
-    for place in np.flatnonzero(known).tolist():
-        if exceeds(float(d[place]), reach):
-            raise DataError(f"{name}: max_change is {reach:g}, but sample {place} changes by {abs(d[place]):g}")
+    if exceeds(float(np.max(np.abs(d[known]), initial=0.0)), reach):
+        place = next(place for place in np.flatnonzero(known).tolist() if exceeds(float(d[place]), reach))
+        raise DataError(f"{name}: max_change is {reach:g}, but sample {place} changes by {abs(d[place]):g}")
     return d
 
 
@@ -439,30 +440,29 @@ def _corrected(test: _Test, criterion: GateCriterion, is_scored: Sequence[bool])
 
 def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floats, Floats]:
     """The values with missing ones replaced by 0, and by `scale`."""
-    lowest = column(name, [0.0 if value is None else value for value in values], 0.0, scale)
-    missing = np.fromiter((value is None for value in values), dtype=np.bool_, count=len(values))
-    return lowest, np.where(missing, scale, lowest)
+    lowest = column(name, filled(values, 0.0), 0.0, scale)
+    return lowest, np.where(has_value(values), lowest, scale)
 
 
 def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterion: GateCriterion) -> Evidence | None:
     """The evidence of values. A value is missing if its lowest and highest differ. None if all are missing."""
-    present = np.flatnonzero(lowest == highest).tolist()
-    if not present:
+    present = np.flatnonzero(lowest == highest)
+    if not present.size:
         return None
 
-    def mean_of(values: Floats, places: Sequence[int]) -> BoundedMean | BettingMean:
+    def mean_of(values: Floats, places: Positions) -> BoundedMean | BettingMean:
         if criterion.stopped:
             return BettingMean.of(values[places].tolist(), low, high)
-        groups = criterion.groups and [criterion.groups[place] for place in places]
-        weights = criterion.weights and [criterion.weights[place] for place in places]
-        return WeightedMean.of_units(values[places].tolist(), low, high, groups=groups, weights=weights)
+        groups = criterion.groups and at(criterion.groups, places)
+        weights = criterion.weights and at(criterion.weights, places)
+        return WeightedMean.of_units(packed(values[places]), low, high, groups=groups, weights=weights)
 
-    worst, scored = mean_of(lowest, range(lowest.size)), mean_of(lowest, present)
-    missing = lowest.size - len(present)
-    best = mean_of(highest, range(highest.size)) if missing else worst
-    effective = effective_number(criterion.weights and [criterion.weights[place] for place in present])
-    clusters = _clusters(criterion, present)
-    return Evidence(scored, worst, best, len(present), missing, effective=effective, groups=clusters)
+    worst, scored = mean_of(lowest, np.arange(lowest.size)), mean_of(lowest, present)
+    missing = lowest.size - present.size
+    best = mean_of(highest, np.arange(highest.size)) if missing else worst
+    effective = effective_number(criterion.weights and at(criterion.weights, present))
+    clusters = _clusters(criterion, present.tolist())
+    return Evidence(scored, worst, best, present.size, missing, effective=effective, groups=clusters)
 
 
 def _clusters(criterion: GateCriterion, places: Sequence[int]) -> int | None:

@@ -21,6 +21,7 @@ from typing import Literal, SupportsFloat, TypeAlias, cast
 from evalstone._core.front_ends import Setting, Wording
 from evalstone.errors import ConfigError, DataError, Problem, invalid
 from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.packed_scores import exact_total, smallest_and_largest
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
 from evalstone.types import Note, note
@@ -117,7 +118,7 @@ def mean_interval(
         return None
     check_weights(weights)
     mean = min(max(mean_of(values), low), high)
-    smallest, largest = min(values), max(values)
+    smallest, largest = smallest_and_largest(values)
     slack = RELATIVE_ROUNDING * max(abs(low), abs(high)) if bounded else 0.0
     if smallest < low - slack or largest > high + slack:
         raise DataError(f"values from {smallest} to {largest} are not all in [{low:g}, {high:g}]")
@@ -191,11 +192,12 @@ def cluster_spread(values: Sequence[float], mean: float, groups: Sequence[Hashab
 def mean_of(values: Sequence[float]) -> float:
     """The mean, clamped to the range of the values. Raises DataError if a value is not a finite number."""
     try:
-        total = math.fsum(values)
+        total = exact_total(values)
     except (OverflowError, ValueError, TypeError):  # the sum overflows, inf and -inf, None
         total = math.nan
     if math.isfinite(total):
-        return min(max(total / len(values), min(values)), max(values))
+        smallest, largest = smallest_and_largest(values)
+        return min(max(total / len(values), smallest), largest)
     for place, value in enumerate(cast("Sequence[object]", values)):
         if not (isinstance(value, SupportsFloat) and math.isfinite(value)):
             raise DataError(_not_finite("values", place, value))
@@ -338,9 +340,9 @@ def missing_bounds(
         raise DataError(f"low must be below high: low is {low}, high is {high}")
     if not values:
         return (low, high) if missing else None
-    mean = mean_of(values)
-    if min(values) < low or max(values) > high:
-        raise DataError(f"values from {min(values)} to {max(values)} are not all in [{low}, {high}]")
+    mean, (smallest, largest) = mean_of(values), smallest_and_largest(values)
+    if smallest < low or largest > high:
+        raise DataError(f"values from {smallest} to {largest} are not all in [{low}, {high}]")
     share = missing / (len(values) + missing)
     if weights is not None:
         all_weights = [*weights[0], *weights[1]]

@@ -13,6 +13,7 @@ from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import EXACT
 from evalstone.stats.intervals import GAFFKE, Interval, heavy, mean_interval, single
+from evalstone.stats.packed_scores import packed
 from evalstone.stats.paired_tests import McNemar, PairedTest, mcnemar, mean_test
 from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.ratios import farthest
@@ -40,9 +41,7 @@ class MeanDifference:
         self.missing = int(np.sum(ends[0] != ends[1]))
         self.options: Any = {"groups": groups, "weights": weights}
         self.ends = ends if self.missing else ends[:1] * 2
-        self.lowest, self.highest = (
-            WeightedMean.of_units(d.tolist(), -reach, reach, **self.options) for d in self.ends
-        )
+        self.lowest, self.highest = (WeightedMean.of_units(packed(d), -reach, reach, **self.options) for d in self.ends)
         self.partly = PartlyKnown.between(self.lowest, self.highest) if self.missing else PartlyKnown(0.0)
         # A missing pass/fail score is a pass or a failure too.
         self.changed = [mcnemar(int(np.sum(d > 0)), int(np.sum(d < 0))) for d in self.ends] if passes else None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, cast
 
 import numpy as np
 
 from evalstone.errors import DataError
-from evalstone.stats._arrays import Floats, Mask, column, same_length
+from evalstone.stats._arrays import Floats, Mask, both_ends, column, filled, has_value, same_length, values_at
 from evalstone.stats.intervals import Ends, ends_of, exceeds
-
-T = TypeVar("T")
+from evalstone.stats.packed_scores import PackedEnds, PackedScores, packed
 
 
 def differences(a: Floats, b: Floats) -> Floats:
@@ -49,7 +47,7 @@ def possible_differences(
     *,
     scale: float,
     reach: float,
-) -> tuple[list[float | None], list[Ends] | None]:
+) -> tuple[Sequence[float | None], Sequence[Ends] | None]:
     """The difference of each pair, None without both scores, and its lowest and highest possible value; None instead of
     these if no score is missing.
 
@@ -61,10 +59,13 @@ def possible_differences(
     d = differences(before, after)
     check_changes(d, known, reach)
     if ends is None and known.all():
-        return d.tolist(), None
-    at_hand = iter(d.tolist())
-    lowest, highest = (end.tolist() for end in lowest_and_highest(a, b, d, known, ends, scale, reach))
-    return [next(at_hand) if is_known else None for is_known in known.tolist()], list(zip(lowest, highest, strict=True))
+        return packed(d), None
+    lowest, highest = lowest_and_highest(a, b, d, known, ends, scale, reach)
+    every = np.full(known.size, np.nan)
+    every[known] = d
+    if isinstance(packed(every), PackedScores):
+        return PackedScores(every), PackedEnds(lowest, highest)
+    return [*PackedScores(every)], [*PackedEnds(lowest, highest)]
 
 
 def lowest_and_highest(
@@ -79,8 +80,10 @@ def lowest_and_highest(
     """The lowest and the highest possible difference of each pair."""
     if ends is None and known.all():
         return d, d
-    own = ends or tuple([ends_of(x, scale) for x in values] for values in (a, b))
-    (low_a, high_a), (low_b, high_b) = (np.array(pairs, dtype=np.float64).reshape(-1, 2).T for pairs in own)
+    if ends is None:
+        (low_a, high_a), (low_b, high_b) = ((column("", filled(x, 0.0)), column("", filled(x, scale))) for x in (a, b))
+    else:
+        (low_a, high_a), (low_b, high_b) = map(both_ends, ends)
     lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
     whole = known & (low_a == high_a) & (low_b == high_b)
     lowest[whole] = highest[whole] = d[whole[known]]
@@ -98,11 +101,4 @@ def check_changes(d: Floats, known: Mask, reach: float) -> None:
 
 def known_pairs(a: Sequence[float | None], b: Sequence[float | None]) -> Mask:
     """Which pairs have both scores."""
-    return np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
-
-
-def values_at(values: Sequence[T | None], chosen: Mask) -> Sequence[T]:
-    """The chosen values, of which none is None."""
-    if chosen.all():
-        return cast("Sequence[T]", values)
-    return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
+    return has_value(a) & has_value(b)

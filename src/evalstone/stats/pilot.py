@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalstone.stats._arrays import Floats, Positions, column, same_length
+from evalstone.stats._arrays import Floats, Positions, both_ends, column, filled, has_value, same_length, values_at
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.intervals import Ends
+from evalstone.stats.packed_scores import packed
 from evalstone.stats.power import (
     MAX_SAMPLES,
     Changes,
@@ -132,7 +133,8 @@ class Pilot:
         """
         samples = same_length(values=values, groups=groups, ends=ends)
         low = -scale if paired else 0.0
-        known = column("values", [x for x in values if x is not None], low, scale)
+        present = has_value(values)
+        known = column("values", values_at(values, present), low, scale)
         n = known.size
         units = samples if groups is None else len(set(groups))
         if n < 2 or units < 2:
@@ -140,24 +142,26 @@ class Pilot:
         if ends is None and n == samples:
             lowest = highest = known
         else:
-            of_ends = [(low, scale) if x is None else (x, x) for x in values] if ends is None else ends
-            lowest, highest = (column("ends", [pair[side] for pair in of_ends], low, scale) for side in (0, 1))
+            if ends is None:
+                lowest, highest = (column("ends", filled(values, end), low, scale) for end in (low, scale))
+            else:
+                lowest, highest = (column("ends", packed(end), low, scale) for end in both_ends(ends))
         missing = int(np.count_nonzero(lowest != highest))
-        mean = weighted_average(None, known.tolist())
+        mean = weighted_average(None, packed(known))
         pairs = pass_fail and groups is None
         lost = gap = 0.0
         if missing:
-            mean_at_ends, has_value = mean, np.array([x is not None for x in values])
+            mean_at_ends = mean
             lost, gap = n / samples * mean - float(lowest.mean()), float((highest - lowest).mean())
             if not paired:
                 lost = gap
             elif gap > 2 * lost:  # missing scores take more from a loss than from a gain
                 lowest, highest, lost, mean_at_ends = -highest, -lowest, gap - lost, -mean_at_ends
             if paired and not pairs:  # as if the others had a mean of 0
-                lowest = np.clip(lowest - mean_at_ends * has_value, -scale, scale)
+                lowest = np.clip(lowest - mean_at_ends * present, -scale, scale)
         # The difference of two independent scores has the sum of their variances.
         kinds = [
-            _Kinds.of(WeightedMean.of_units(x.tolist(), low, scale, groups=groups))
+            _Kinds.of(WeightedMean.of_units(packed(x), low, scale, groups=groups))
             for x in ((lowest,) if paired else (lowest, highest))
         ]
         widest, factor = max(kinds, key=lambda kind: kind.variance), units / (units - 1)
@@ -232,7 +236,7 @@ class Pilot:
 
     def limits(self) -> tuple[float, float]:
         """The 80% confidence interval of the mean square."""
-        return BoundedMean.of(np.clip(self.squares, 0, self.largest).tolist(), 0.0, self.largest).interval(RANGE)
+        return BoundedMean.of(packed(np.clip(self.squares, 0, self.largest)), 0.0, self.largest).interval(RANGE)
 
     def detectable(self, *, power: float = 0.8, confidence: float = 0.95) -> float | None:
         """The minimum detectable difference with as many units as the pilot has (`detectable_difference`)."""

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evalstone.stats.bounded_mean import BINS, NORMAL, BoundedMean, added_up, crossing, rounded
+from evalstone.stats.packed_scores import exact_total
 
 WEIGHT_BINS = 32
 LEAST_WEIGHT = 1e-30
@@ -49,8 +50,10 @@ def effective_number(weights: Sequence[float] | None) -> float | None:
 
 def weighted_average(weights: Sequence[float] | None, numbers: Sequence[float]) -> float:
     """The weighted mean Σ w x / Σ w of one number or more. None: equal weights."""
-    heaviest = max(weights or (1.0,))
-    shares = [1.0] * len(numbers) if weights is None else [weight / heaviest for weight in weights]
+    if weights is None:
+        return exact_total(numbers) / len(numbers)
+    heaviest = max(weights)
+    shares = [weight / heaviest for weight in weights]
     return math.fsum(w * x for w, x in zip(shares, numbers, strict=True)) / math.fsum(shares)
 
 

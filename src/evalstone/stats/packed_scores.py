@@ -1,0 +1,198 @@
+"""Millions of scores in 8 bytes each, for arithmetic without an object for each.
+
+The results are those of a list of the same scores, to the last bit: sums are exact, and rounded once. `LARGE` is the
+number of scores from which on they are packed; fewer need no numpy, which takes longer to import than to count them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from evalstone.stats._arrays import Floats, Mask
+    from evalstone.stats.intervals import Ends
+
+LARGE = 20_000
+_AT_ONCE = 65_536
+_LEAST = -1073
+"""The power of two of the smallest number."""
+
+
+class PackedScores(Sequence["float | None"]):
+    """Scores in one piece of memory, in which NaN stands for a missing one (None).
+
+    Args:
+        values: Numbers as 8 bytes of this machine: an `array`, or an array of numpy.
+    """
+
+    def __init__(self, values: Any) -> None:
+        np: Any = importlib.import_module("numpy")
+        self.array: Floats = np.asarray(values, np.float64)
+
+    @cached_property
+    def has_value(self) -> Mask:
+        """Which scores aren't missing."""
+        np: Any = importlib.import_module("numpy")
+        return ~np.isnan(self.array)
+
+    @cached_property
+    def known(self) -> PackedScores:
+        """The scores that aren't missing."""
+        return self if self.has_value.all() else PackedScores(self.array[self.has_value])
+
+    @cached_property
+    def counted(self) -> tuple[Floats, Any]:
+        """The distinct scores in ascending order, and how often each occurs."""
+        np: Any = importlib.import_module("numpy")
+        return np.unique(self.array, return_counts=True)
+
+    @cached_property
+    def total(self) -> float:
+        """The sum, correctly rounded, of scores of which none is missing."""
+        return _exact_total(self.array) if self.all_finite else math.nan
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest score, of which none is missing."""
+        return float(self.array.min()), float(self.array.max())
+
+    @property
+    def all_finite(self) -> bool:
+        """Whether each score is a finite number. If some are missing, it is not."""
+        return all(map(math.isfinite, self.ends))
+
+    def at(self, rows: Sequence[int]) -> PackedScores:
+        """The scores in these rows."""
+        np: Any = importlib.import_module("numpy")
+        return PackedScores(np.array(self.array[index_of(rows)]))
+
+    def replaced(self, function: Callable[[Floats], Any]) -> PackedScores:
+        """What a function of an array returns for them, as numbers; missing scores stay missing."""
+        np: Any = importlib.import_module("numpy")
+        return PackedScores(np.where(self.has_value, function(self.array), np.nan))
+
+    @overload
+    def __getitem__(self, row: int) -> float | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> PackedScores: ...
+    def __getitem__(self, row: int | slice) -> float | PackedScores | None:
+        if isinstance(row, slice):
+            return PackedScores(self.array[row])
+        value = float(self.array[row])
+        return None if math.isnan(value) else value
+
+    def __iter__(self) -> Iterator[float | None]:
+        for start in range(0, len(self), _AT_ONCE):
+            some = self.array[start : start + _AT_ONCE].tolist()
+            yield from (None if value != value else value for value in some)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __contains__(self, value: object) -> bool:
+        if value is None:
+            return not self.has_value.all()
+        return bool((self.array == value).any())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PackedScores):
+            np: Any = importlib.import_module("numpy")
+            return bool(np.array_equal(self.array, other.array, equal_nan=True))
+        return NotImplemented if not isinstance(other, list | tuple | array) else [*self] == [*other]
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.array if dtype is None else self.array.astype(dtype, copy=bool(copy))
+
+
+class PackedEnds(Sequence["Ends"]):
+    """The lowest and the highest possible value of each of many scores."""
+
+    def __init__(self, lowest: Floats, highest: Floats) -> None:
+        self.lowest, self.highest = lowest, highest
+
+    @overload
+    def __getitem__(self, row: int) -> Ends: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Ends]: ...
+    def __getitem__(self, row: int | slice) -> Ends | list[Ends]:
+        if isinstance(row, slice):
+            return [*zip(self.lowest[row].tolist(), self.highest[row].tolist(), strict=True)]
+        return float(self.lowest[row]), float(self.highest[row])
+
+    def __iter__(self) -> Iterator[Ends]:
+        return zip(self.lowest.tolist(), self.highest.tolist(), strict=True)
+
+    def __len__(self) -> int:
+        return len(self.lowest)
+
+
+def packed(values: Floats) -> Sequence[float]:
+    """Numbers of numpy as a sequence: as a list, if there are few."""
+    return values.tolist() if values.size < LARGE else PackedScores(values)  # pyright: ignore[reportReturnType]
+
+
+def open_ends(ends: Sequence[Ends]) -> int:
+    """How many ends differ."""
+    if isinstance(ends, PackedEnds):
+        return int((ends.lowest != ends.highest).sum())
+    return sum(low != high for low, high in ends)
+
+
+def index_of(rows: Sequence[int]) -> Any:
+    """Rows as what numpy takes for them."""
+    np: Any = importlib.import_module("numpy")
+    if isinstance(rows, range):
+        return slice(rows.start, rows.stop, rows.step) if rows.step > 0 else np.arange(rows.start, rows.stop, rows.step)
+    return np.asarray(rows, np.int64)
+
+
+def smallest_and_largest(values: Sequence[float]) -> tuple[float, float]:
+    """The smallest and the largest of one number or more."""
+    return values.ends if isinstance(values, PackedScores) else (min(values), max(values))
+
+
+def exact_total(values: Sequence[float]) -> float:
+    """The sum of numbers, correctly rounded."""
+    return values.total if isinstance(values, PackedScores) else math.fsum(values)
+
+
+def only_has(values: Iterable[float | None], those: Sequence[float]) -> bool:
+    """Whether every value that isn't missing is one of those."""
+    if not isinstance(values, PackedScores):
+        return {*values} <= {None, *those}
+    np: Any = importlib.import_module("numpy")
+    return bool((np.isin(values.array, those) | ~values.has_value).all())
+
+
+def varies(values: Sequence[float | None]) -> bool:
+    """Whether two values that aren't missing differ."""
+    if not isinstance(values, PackedScores):
+        return len({*values} - {None}) > 1
+    known = values.known
+    return len(known) > 1 and known.ends[0] < known.ends[1]
+
+
+def _exact_total(values: Floats) -> float:
+    """What `math.fsum` returns for finite numbers.
+
+    A number is an integer of 53 bits times a power of two. Halves of these integers are added up by their power, which
+    is exact, and these sums as integers of Python.
+    """
+    np: Any = importlib.import_module("numpy")
+    total = 0
+    for start in range(0, len(values), _AT_ONCE):  # 27 bits times so many numbers are less than 53 bits
+        fractions, powers = np.frexp(values[start : start + _AT_ONCE])
+        integers = fractions * 2.0**53
+        upper = np.floor(integers * 2.0**-27)
+        lower, powers = integers - upper * 2.0**27, powers - _LEAST
+        for shift, part in ((27, upper), (0, lower)):
+            sums = np.bincount(powers, part)
+            total += sum(int(sums[power]) << int(power) + shift for power in np.flatnonzero(sums))
+    return total / 2 ** (53 - _LEAST)

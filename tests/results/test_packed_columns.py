@@ -1,0 +1,111 @@
+"""Runs of millions of records have the numbers that a loop over them has, to the last bit."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalstone import Run, compare, gate
+from evalstone._core import packed_texts
+from evalstone._core.packed_texts import PackedTexts
+from evalstone.results import columns, scores
+from evalstone.results.missing_scores import MISSING
+from evalstone.results.pairing import Pairing
+from evalstone.results.run_pilots import detectable_note
+from evalstone.results.slices import slices
+from evalstone.results.views.ranking import Ranking
+from evalstone.stats import packed_scores
+from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.packed_scores import PackedScores
+from evalstone.stats.smallest import smallest_places
+from tests.runs import Given, Harm, run_of
+
+
+def a_run(seed: int, answers: int = 90, *, has: Sequence[str] = ()) -> Run:
+    rng = random.Random(seed)
+    values = [
+        ("skip", "fail")[n % 2] if rng.random() < 0.15 else f"{rng.choice((rng.random(), rng.randint(0, 4) / 4))}"
+        for n in range(answers)
+    ]
+    of_sample = [{"group": f"g{n % 7}" if n % 4 else "", "weight": 1 + n % 3, "kind": "ab"[n % 2]} for n in range(90)]
+    metadata = [{name: each[name] for name in (*has, "kind")} for each in of_sample]
+    return run_of(values, [Given(), Harm()], metadata=metadata[:answers])
+
+
+def everything(a: Run, b: Run) -> list[Any]:
+    ranking = Ranking.of(a)
+    checks: dict[str, Any] = {
+        "min": {"given": 0.4},
+        "pass_rate": {"given": (0.5, 0.3)},
+        "max_difference": {"given": 0.2},
+    }
+    ways: list[dict[str, Any]] = [{}, {"missing": "ignore"}, {"alpha": None}]
+    return [
+        a.to_dict()["scorers"],
+        [compare(a, b, missing=missing, margin=0.1).to_dict()["scorers"] for missing in MISSING],
+        [gate(b, baseline=a, **checks, **way).to_dict()["decisions"] for way in ways],
+        slices(a, "kind"),
+        ranking.worst(5),
+        ranking.listed(40),
+        detectable_note(a),
+    ]
+
+
+@pytest.mark.parametrize("has", [(), ("group",), ("weight",)])
+def test_packed_columns_give_what_lists_give(has: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = everything(a_run(1, has=has), a_run(2, has=has))
+    for module in (packed_scores, columns, scores):
+        monkeypatch.setattr(module, "LARGE", 2)
+    monkeypatch.setattr(packed_texts, "_AT_ONCE", 2)
+    a, b = a_run(1, has=has), a_run(2, has=has)
+    assert isinstance(a.columns.values(a.columns.rows()), PackedScores)
+    assert everything(a, b) == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).random(70_000),
+        np.random.default_rng(1).integers(0, 21, 70_000) / 20,
+        np.array([0.1, 0.2, 0.1 + 0.2, 0.3, 1.0, 0.0, -0.0, 5e-324]),
+    ],
+    ids=["any", "few", "odd"],
+)
+def test_packed_scores_have_the_sum_and_the_points_of_a_list(values: Any) -> None:
+    packed: Any = PackedScores(values)
+    listed = values.tolist()
+    assert packed.total == math.fsum(listed)
+    assert PackedScores(-values * 1e150).total == math.fsum(-values * 1e150)
+    assert BoundedMean.of(packed, 0.0, 1.0) == BoundedMean.of(listed, 0.0, 1.0)
+    assert BoundedMean.of(packed, -1.0, 3.0) == BoundedMean.of(listed[::-1], -1.0, 3.0)
+
+
+def test_the_points_of_many_values_dont_depend_on_their_order() -> None:
+    values = np.random.default_rng(2).random(5_000).tolist()
+    assert BoundedMean.of(values, 0.0, 1.0) == BoundedMean.of(sorted(values), 0.0, 1.0)
+
+
+def test_texts_are_joined_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_texts, "_AT_ONCE", 4)
+    first, second = PackedTexts(), PackedTexts()
+    first.extend([f"s{n}" * (1 + n % 3) for n in range(50)])
+    second.extend([f"s{n}" * (1 + n % 3) for n in range(70, 10, -1)])
+    ours, theirs = Pairing().match(first, second)
+    listed = Pairing().match([*first], [*second])
+    assert ([*ours], [*theirs]) == ([*listed[0]], [*listed[1]])
+    assert Pairing().match(first, first.at(range(50))) == (range(50), range(50))
+    assert first.places_of({"s3", "s1s1", "none"}) == [1, 3]
+    second.append("s50" * 3)
+    assert second.has_repeats()
+    assert first.joined(second) is None
+
+
+def test_the_smallest_come_first_and_of_equal_ones_the_first() -> None:
+    values = np.array([0.5, np.nan, 0.0, 0.5, 0.0, 1.0, np.nan, 0.5])
+    for most in range(1, 10):
+        assert smallest_places(values, most).tolist() == [2, 4, 0, 3, 7, 5, 1, 6][:most]
