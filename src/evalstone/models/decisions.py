@@ -1,4 +1,4 @@
-"""TypedQuestion models: one state, several typed questions, and a probability for every possible answer."""
+"""Decision models: one state, several typed questions, and a probability for every possible answer."""
 
 from __future__ import annotations
 

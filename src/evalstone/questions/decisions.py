@@ -125,7 +125,7 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
         if label.mean:
             value = math.fsum(share * label.values[option] for option, share in probabilities.items())
         _put(data, label.path, value)
-    # TypedQuestion models give no evidence for labels.
+    # Decision models give no evidence for labels.
     uncited = copy.copy(question)
     object.__setattr__(uncited, "cited", False)
     value = uncited.from_json(data)
