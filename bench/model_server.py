@@ -5,7 +5,7 @@
 The schema is that of the response format, else of a tool, else one that stands in the prompt; without any the answer is
 a word. Texts are words of the material that the prompt has between fences, if it has any, for claims that a judge
 invents are refused. HTTP is read by hand, so that on a machine with two cores it is the client that is measured.
-GET …/stats tells how many requests there were.
+A decision model is served at …/systemone. GET …/stats tells how many requests there were.
 """
 
 from __future__ import annotations
@@ -123,6 +123,14 @@ class Model:
         about = {"id": f"r{self.requests}", "object": "chat.completion", "created": 1, "model": request.get("model")}
         return response(200, {**about, "choices": [choice], "usage": usage})
 
+    def decided(self, body: bytes) -> bytes:
+        """The HTTP response to the request for decisions: .8 for the first option of each."""
+        self.requests += 1
+        request = json.loads(body)
+        answers = {name: decision(question) for name, question in request["questions"].items()}
+        usage = {"input_tokens": len(body) // 4, "output_tokens": 0}
+        return response(200, {"model": request["model"], "answers": answers, "usage": usage})
+
     def _message(self, request: Mapping[str, Any], *, halved: bool) -> tuple[dict[str, Any], int]:
         form: Mapping[str, Any] = request.get("response_format") or {}
         tools = request.get("tools")
@@ -147,6 +155,16 @@ class Model:
         if key not in self._known:
             self._known[key] = json.dumps(filled(schema))
         return self._known[key]
+
+
+def decision(question: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer to a typed question: .8 for its first option, the rest for the others."""
+    if question["type"] == "noul":
+        return {"type": "noul", "noul": 0.8}
+    criteria = question["criteria"]
+    options = criteria if question["type"] == "choice" else map(str, range(len(criteria)))
+    rest = 0.2 / (len(criteria) - 1)
+    return {"type": question["type"], "probabilities": {name: 0.8 if not n else rest for n, name in enumerate(options)}}
 
 
 def response(status: int, data: Any, headers: bytes = b"") -> bytes:
@@ -181,13 +199,16 @@ class Connection(asyncio.Protocol):
         path = head.split(b" ", 2)[1]
         if path.endswith(b"/stats"):
             self._transport.write(response(200, {"requests": self._model.requests}))
-        elif not path.endswith(b"/chat/completions"):
+        elif not path.endswith((b"/chat/completions", b"/systemone")):
             self._transport.write(response(404, {"error": {"message": f"there is no {path.decode()}"}}))
         elif self._latency:
-            reply = self._model.reply(body)
+            reply = self._reply(path, body)
             asyncio.get_running_loop().call_later(self._latency, self._transport.write, reply)
         else:
-            self._transport.write(self._model.reply(body))
+            self._transport.write(self._reply(path, body))
+
+    def _reply(self, path: bytes, body: bytes) -> bytes:
+        return self._model.decided(body) if path.endswith(b"/systemone") else self._model.reply(body)
 
 
 async def main(latency: float, busy: float, broken: float, cut: float) -> None:
