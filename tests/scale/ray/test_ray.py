@@ -31,7 +31,8 @@ def written(folder: Path, rows: int) -> Path:
     return path
 
 
-def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
+def test_ray_gives_what_one_process_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # another cluster isn't used unless it is named
     data = written(tmp_path, 500)
     one = evaluate(data, SCORERS, ledger=None)
     run = evaluate(data, SCORERS, engine="ray", out=tmp_path / "out", ledger=None)
