@@ -57,9 +57,12 @@ class Killing:
     samples: int
     rng: random.Random = field(default_factory=lambda: random.Random(1))
 
+    def __post_init__(self) -> None:
+        self.step = 2 * self.samples // (self.workers + self.all + 5)
+
     def requests(self) -> int:
         """After how many requests something is killed."""
-        return self.rng.randrange(2 * self.samples // (self.workers + self.all + 5))
+        return self.rng.randrange(1, self.step)
 
     def draw(self) -> str:
         """What is killed next: "worker", "all", or "" for nothing any more."""
