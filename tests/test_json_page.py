@@ -22,6 +22,7 @@ from evalstone import (
     gate,
     power,
 )
+from evalstone.results import compare_judges
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
 
@@ -75,6 +76,9 @@ RESULTS = {
     "run with an experiment": Experiment(runs={"a": RUN}),
     "calibrate": calibrate(FACTS, judge=Panel(LexicalJudge(), CARELESS), slice_by="lang", ledger=None, per_judge=True),
     "calibrate with labels": calibrate(FACTS, judge="lexical", calibrator="platt", ledger=None),
+    "calibrate of several judges": compare_judges(
+        [calibrate(FACTS, judge=judge, ledger=None) for judge in (LexicalJudge(), CARELESS)]
+    ),
     "audit": audit(FACTS, perturbations=("repeat", "bold"), ledger=None),
 }
 

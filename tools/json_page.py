@@ -22,6 +22,7 @@ from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult
 from evalstone.results.gate import Gate
 from evalstone.results.human_labels import load_labels
+from evalstone.results.judge_comparison import JudgeComparison, compare_judges
 from evalstone.results.measures import CalibrationMeasures
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.several_runs import Experiment
@@ -45,6 +46,7 @@ RESULTS: Mapping[str, type] = {
     "drift": DriftResult,
     "run with an experiment": Experiment,
     "calibrate": Calibration,
+    "calibrate of several judges": JudgeComparison,
     "audit": Audit,
 }
 """The class of the result of each command."""
@@ -146,6 +148,7 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
     results = [
         calibration,
         calibration.members,
+        compare_judges([calibration, evalstone.calibrate(facts, judge=LexicalJudge(), ledger=None)]),
         audit,
         *audit.effects,
         comparison,

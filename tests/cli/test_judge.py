@@ -164,7 +164,28 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
     assert both.returncode == 2
     assert "--per-judge can't" in both.stderr
     for line, one in zip(as_json, (in_python, *in_python.per_judge), strict=True):
-        assert line | {"created": "", "run": ""} == one.to_dict() | {"created": "", "run": ""}
+        differing = {"created": "", "run": "", "seconds": 0.0}
+        assert line | differing == one.to_dict() | differing
+
+
+def test_several_judges_are_calibrated_and_compared(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))] * 4
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with serving() as server:
+        asking = ("calibrate", "--labels", "labels.jsonl", "-s", "fact_check", "-j", "lexical", "-j")
+        done = evalstone(*asking, f"vllm/x({server.url}, prices=[1, 1])", "--out", "out.jsonl")
+        assert done.returncode == 0, done.stderr
+        assert "The labels don't tell yet whether one of these 2 judges is usable" in done.stdout
+        assert done.stdout.count("Saved:") == 2
+        copies = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert [copy["judge"].partition("(")[0] for copy in copies] == [LexicalJudge().identity, "vllm/x"]
+        (data,) = [
+            json.loads(line) for line in evalstone(*asking, f"vllm/x({server.url})", "--json").stdout.splitlines()
+        ]
+        assert {judge["judge"]: judge["cost"] for judge in data["judges"]}[LexicalJudge().identity] == 0
+    for option in (("--svg", "x.svg"), ("--per-judge",)):
+        assert f"{option[0]} takes one judge" in refusal(evalstone, *asking, "sentences", *option)
+    assert "is named twice" in refusal(evalstone, *asking, "lexical")
 
 
 def printed(evalstone: Evalstone, *arguments: str) -> str:

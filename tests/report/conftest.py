@@ -31,6 +31,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.live import coverage
 from evalstone.report.shown import Shown
 from evalstone.report.view import View
+from evalstone.results import compare_judges
 from evalstone.results.files import read_summary
 from evalstone.results.human_labels import corrected
 from evalstone.results.several_runs import Experiment, SavedRuns
@@ -53,6 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     folder = tmp_path_factory.mktemp("results")
     one, other = (run_of(answers, [Given(), Harm()], metadata=KINDS) for answers in (ANSWERS, [*ANSWERS[1:], "1.0"]))
     write_run(one, folder / "one")
+    made = calibrate([row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(ROWS)], ledger=None)
     judged = evaluate(ROWS, ["faithfulness", "hallucination"], ledger=None)
     tried = evaluate(
         [{"id": f"q{n}", "input": str(n)} for n in range(8)],
@@ -76,8 +78,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "sample size": power(one, 0.03),
         "drift": drift(one, one),
         "audit": audit(ROWS, ledger=None, perturbations=("repeat", "duplicated", "injection_checked")),
-        "calibration": calibrate(
-            [row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(ROWS)], ledger=None
+        "calibration": made,
+        "judges": compare_judges(
+            replace(made, judge=name, cost=0.001, seconds=0.25) for name in ("first", "second", "third")
         ),
         "saved runs": SavedRuns(({**read_summary(folder / "one"), "folder": "one"},), ("one",)),
         "experiment": Experiment(runs={"first": one, "second": run_of(["fail", "0.5"])}),

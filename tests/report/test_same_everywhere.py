@@ -24,8 +24,8 @@ from evalstone.report.view import Section, View
 
 NAMES = (
     "run", "run by a judge", "run of trials", "slices", "comparison", "comparison of three", "gate", "estimate",
-    "sample size", "drift", "audit", "calibration", "saved runs", "experiment", "live coverage", "live drift",
-    "ledger", "scores",
+    "sample size", "drift", "audit", "calibration", "judges", "saved runs", "experiment", "live coverage",
+    "live drift", "ledger", "scores",
 )  # fmt: skip
 REPORTED = ("run report", "record")
 

@@ -23,11 +23,12 @@ from evalstone.cli.output import (
     written,
 )
 from evalstone.cli.values import finite, judge_spec, scorer_specs
-from evalstone.errors import ConfigError, absent
+from evalstone.errors import ConfigError, absent, repeated
 from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
+    from evalstone.results.calibration import Calibration
     from evalstone.stats.classification import MeasureName
 
 
@@ -60,7 +61,17 @@ def calibrate(
         str, option("--scorer -s SCORER", "Options", "The scorer to calibrate.", complete=completion.scorers)
     ] = "faithfulness",
     slice_by: options.SliceBy = None,
-    judge: options.Judge = None,
+    judge: Annotated[
+        Values,
+        option(
+            "--judge -j JUDGE",
+            "Judge",
+            "lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; see evalstone "
+            "judges. Several are compared.",
+            default="lexical",
+            complete=completion.judges,
+        ),
+    ] = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
     cache: options.Cache = True,
@@ -90,7 +101,7 @@ def calibrate(
     outputs: Outputs,
     quiet: options.Quiet = False,
 ) -> int:
-    """Compare a judge with human labels.
+    """Compare a judge with human labels, or several judges with each other.
 
     Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
@@ -99,6 +110,7 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.notes import clause_of
     from evalstone.report.terminal import show
+    from evalstone.results.judge_comparison import compare_judges
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
     from evalstone.results.views.calibration import calibration_view
     from evalstone.results.views.calibration_figures import reliability_chart
@@ -106,37 +118,47 @@ def calibrate(
     check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
-    main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
+    judges = [evalstone.parse_judge(judge_spec(name, base_url)) for name in judge or ["lexical"]]
+    if len(judges) > 1 and (refused := [name for name, value in (("--svg", svg), ("--per-judge", per_judge)) if value]):
+        raise ConfigError(f"{refused[0]} takes one judge; calibrate the judges one by one")
+    identities = [each.identity for each in judges]
+    if twice := [name for name in identities if identities.count(name) > 1]:
+        raise ConfigError(repeated("--judge", twice[0], f"the judge {twice[0]} is named twice"))
     numbers = None if label_range is None else _label_range(label_range)
     resume = RESUME if cache else WITHOUT_NO_CACHE
+    made: list[Calibration] = []
     with interruptible(resume=resume) as stop:
-        first = evalstone.calibrate(
-            labels,
-            spec,
-            data=data,
-            judge=main_judge,
-            label=label or (),
-            positive=positive or (),
-            label_range=numbers,
-            label_threshold=label_threshold,
-            objective=cast("MeasureName", objective.replace("-", "_")),
-            calibrator=calibrator,
-            slice_by=slice_by,
-            map=map,
-            keep_reasoning=keep_reasoning,
-            budget=budget,
-            cache=cache,
-            concurrency=concurrency,
-            ledger=location,
-            progress=not quiet and sys.stderr.isatty(),
-            stop=stop,
-            per_judge=per_judge,
-        )
-        lacks_members = per_judge and len(first.per_judge) < len(main_judge.members)
-        if stop.ending is INTERRUPTED and (first.stop_reason or lacks_members):
-            to_stderr(f"Interrupted after {count(len(first.pairs), 'labeled sample')}; {resume}.")
-            return ExitCode.INTERRUPTED
-    calibrations = [first, *first.per_judge]
+        for one in judges:
+            made.append(
+                evalstone.calibrate(
+                    labels,
+                    spec,
+                    data=data,
+                    judge=one,
+                    label=label or (),
+                    positive=positive or (),
+                    label_range=numbers,
+                    label_threshold=label_threshold,
+                    objective=cast("MeasureName", objective.replace("-", "_")),
+                    calibrator=calibrator,
+                    slice_by=slice_by,
+                    map=map,
+                    keep_reasoning=keep_reasoning,
+                    budget=budget,
+                    cache=cache,
+                    concurrency=concurrency,
+                    ledger=location,
+                    progress=not quiet and sys.stderr.isatty(),
+                    stop=stop,
+                    per_judge=per_judge,
+                )
+            )
+            lacks_members = per_judge and len(made[-1].per_judge) < len(one.members)
+            if stop.ending is INTERRUPTED and (made[-1].stop_reason or lacks_members or len(made) < len(judges)):
+                to_stderr(f"Interrupted after {count(len(made[-1].pairs), 'labeled sample')}; {resume}.")
+                return ExitCode.INTERRUPTED
+    first = made[0]
+    calibrations = [each for one in made for each in (one, *one.per_judge)]
     saved: dict[str, str] = {}
     for calibration in calibrations:
         file = calibration_file(calibration, location)
@@ -149,26 +171,30 @@ def calibrate(
                 f"{bare_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
                 "that file and calibrate again."
             )
-        elif calibration is first:
-            saved["Saved:"] = str(file)
+        elif calibration in made:
+            saved[f"Saved:{' ' * len(saved)}"] = str(file)
     if out is not None:
-        write_jsonl(out, [first.to_dict()])
+        write_jsonl(out, [each.to_dict() for each in made])
         saved["Copy: "] = out
     if svg is not None:
         write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
-    view = calibration_view(first, COMMAND_LINE)
-    written_to = formats(view, outputs, *(one.to_dict() for one in calibrations))
+    if len(made) > 1:
+        comparison = compare_judges(made)
+        view, written_data = comparison.view(COMMAND_LINE), [comparison.to_dict()]
+    else:
+        view, written_data = calibration_view(first, COMMAND_LINE), [one.to_dict() for one in calibrations]
+    written_to = formats(view, outputs, *written_data)
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if main_judge.members and not per_judge:
+        if len(made) == 1 and judges[0].members and not per_judge:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files
         screen.print()
         for title, path in saved.items():
-            screen.print(safe(f"{title} {path}", 2000), soft_wrap=True)
+            screen.print(safe(f"{title.strip()} {path}", 2000), soft_wrap=True)
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 

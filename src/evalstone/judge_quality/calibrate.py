@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from evalstone.run.planning import judge_for
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName
-from evalstone.types import RunKind
+from evalstone.types import Record, RunKind, total_cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,6 +276,7 @@ def _unfitted(
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         error = JudgeError if summary.no_answer or summary.n_failed else DataError
         raise error(f"no labeled sample was scored: {summary.n_skipped} skipped, {summary.n_failed} failed{reason}")
+    cost, seconds = _price_of(run.records)
     kept_reasoning = ["keep_reasoning"] if run.keeps_reasoning else []
     return Calibration(
         judge=run.judge_of(scorer.signature),
@@ -303,7 +305,18 @@ def _unfitted(
         ),
         run=run.id if in_ledger else "",
         keeps_reasoning=run.keeps_reasoning,
+        cost=cost,
+        seconds=seconds,
     )
+
+
+def _price_of(records: Iterable[Record]) -> tuple[float | None, float | None]:
+    """The mean cost and the median time of the records whose judge calls were all made for them."""
+    anew = [each for each in records if {source for call in each.calls for source in call.sources()} == {"asked"}]
+    if not anew:
+        return None, None
+    total = total_cost(record.cost for record in anew)
+    return None if total is None else total / len(anew), statistics.median(record.seconds for record in anew)
 
 
 calibrate = sync.blocking(acalibrate)

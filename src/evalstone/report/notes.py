@@ -273,6 +273,24 @@ def _estimated(note: Note, name: str) -> str:
     return f"{mean} ({100 * note['confidence']:g}% CI {low} to {high})"
 
 
+_USES_AS = {"samples": "which is usable for single samples", "systems": "which is usable to rank systems"}
+
+
+def _best_judge(note: Note, _: FrontEnd) -> str:
+    use, cheaper = f"use {note['judge']}, {_USES_AS[note['use']]}", note["cheaper"]
+    verb = "costs" if len(cheaper) == 1 else "cost"
+    return f"{use}: it is more accurate than {joined(cheaper)}, which {verb} less" if cheaper else use
+
+
+def _cheaper_judge(note: Note, _: FrontEnd) -> str:
+    mean, low, high = note["difference"]
+    return (
+        f"use {note['judge']}: it costs ${note['cost']:.4g} for 1,000 samples instead of ${note['best_cost']:.4g}, and "
+        f"is not shown to be less accurate than {note['best']} (difference {mean:.3f}, 95% CI "
+        f"{limits(low, high, sign=True)})"
+    )
+
+
 NOTES: Mapping[str, Row] = {
     # ---- Two runs ----
     "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
@@ -470,6 +488,14 @@ NOTES: Mapping[str, Row] = {
         f"{note['failed']} failed"
     ),
     "calibration_ended_early": lambda note, _: f"the run ended early ({note['reason']}); the calibration was not saved",
+    "best_judge": _best_judge,
+    "cheaper_judge": _cheaper_judge,
+    "no_judge_usable": lambda note, _: (
+        f"none of these {note['judges']} judges is usable on these labels, not even to rank systems"
+    ),
+    "no_judge_told": lambda note, _: (
+        f"the labels don't tell yet whether one of these {note['judges']} judges is usable; label more samples"
+    ),
     "judge_usable": lambda note, _: (
         f"{_USABLE[note['single']]}: {_judge_errors(note)} at the threshold {note['threshold']:.4g}"
     ),

@@ -41,6 +41,9 @@ from evalstone.results.human_labels import LabelsSpec as LabelsSpec
 from evalstone.results.human_labels import corrected as corrected
 from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.human_labels import select_for_labeling as select_for_labeling
+from evalstone.results.judge_comparison import JudgeComparison as JudgeComparison
+from evalstone.results.judge_comparison import JudgedJudge as JudgedJudge
+from evalstone.results.judge_comparison import compare_judges as compare_judges
 from evalstone.results.judge_verdict import JudgeUse as JudgeUse
 from evalstone.results.judge_verdict import JudgeVerdict as JudgeVerdict
 from evalstone.results.measures import Annotators as Annotators

@@ -149,6 +149,11 @@ class Calibration(Framed, Shown):
     """The ID of the run that scored the samples; "" if it is in no ledger."""
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
+    cost: float | None = field(default=None, compare=False)
+    """US dollars that a sample costs, on average over those for which the judge was asked anew; None if it is unknown,
+    or if all answers were from the ledger."""
+    seconds: float | None = field(default=None, compare=False)
+    """The median time that such a sample took, with as many calls at once as the calibration made; None as above."""
     per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
     """With `per_judge`, the calibration of each member of a composite judge. Each is stored by itself."""
 

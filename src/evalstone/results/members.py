@@ -90,7 +90,7 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
         if (member.labels_id, member.dataset_version) != (composite.labels_id, composite.dataset_version):
             raise ConfigError(f"{member.judge} was calibrated with other labels than {composite.judge}")
     truths = {pair.sample_id: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
-    right = [_right(one, truths) for one in (composite, *members)]
+    right = [right_verdicts(one, truths) for one in (composite, *members)]
     samples = [sample for sample in right[0] if all(sample in of for of in right)]
     ours, *theirs = ([of[sample] for sample in samples] for of in right)
     accuracy = proportion_interval(sum(ours), len(samples))
@@ -111,7 +111,7 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
     )
 
 
-def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
+def right_verdicts(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
     """Whether the judge's verdict on each sample with a truth is right."""
     threshold, scale = calibration.default_threshold, calibration.scale
     known = ((pair, truths.get(pair.sample_id)) for pair in calibration.pairs)

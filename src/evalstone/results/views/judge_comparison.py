@@ -1,0 +1,78 @@
+"""Several judges on the same labels as a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import limits, number, signed
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentences_of
+from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judge, table, words
+from evalstone.results.views.calibration import USES
+
+if TYPE_CHECKING:
+    from evalstone.results.judge_comparison import JudgeComparison, JudgedJudge
+    from evalstone.stats.intervals import Interval
+
+
+def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYTHON) -> View:
+    """A table with a row for each judge, under the advice."""
+    first = comparison.calibrations[0]
+    columns = (
+        words("judge"),
+        words("verdict"),
+        Column("AUROC"),
+        Column("95% CI", interval=True),
+        Column("ECE"),
+        Column("95% CI", interval=True),
+        Column("accuracy"),
+        Column("best - this"),
+        Column("95% CI", interval=True),
+        Column("threshold"),
+        Column("$ per 1,000"),
+        Column("s per sample"),
+    )
+    rows = [_row(judge) for judge in comparison.judges]
+    notes = [
+        "ECE: expected calibration error, 0 is best. Accuracy at the scorer's default threshold, on the same samples."
+    ]
+    if len(rows) > 2:
+        notes.append("The intervals of the differences are corrected for the number of judges.")
+    if any(judge.cost is None or judge.seconds is None for judge in comparison.judges):
+        notes.append("-: unknown; answers from the ledger cost nothing and take no time.")
+    return View(
+        name=f"Judges on {first.dataset_name}",
+        lead=f"{comparison.n} labeled samples · {first.scorer} · {len(rows)} judges",
+        sections=(
+            Section("Advice", tuple(sentences_of([comparison.advice], front_end))),
+            Section("Judges", tables=(table("Judges compared", columns, rows),), notes=tuple(notes)),
+        ),
+        footer=FOOTER,
+    )
+
+
+def _row(judge: JudgedJudge) -> list[Cell]:
+    use, tone = USES[judge.use]
+    return [
+        Cell(bare_judge(judge.judge)),
+        Cell(use, tone),
+        *_estimate(judge.auroc),
+        *_estimate(judge.ece),
+        Cell(number(judge.accuracy.estimate)),
+        *_difference(judge.difference),
+        Cell("-" if judge.threshold is None else number(judge.threshold)),
+        Cell("-" if judge.cost is None else f"{judge.cost:.4g}"),
+        Cell("-" if judge.seconds is None else f"{judge.seconds:.3g}"),
+    ]
+
+
+def _estimate(interval: Interval | None) -> tuple[Cell, Cell]:
+    if interval is None or interval.low is None:
+        return Cell(number(None if interval is None else interval.estimate)), Cell("")
+    return Cell(number(interval.estimate)), Cell(limits(interval.low, interval.high))
+
+
+def _difference(interval: Interval | None) -> tuple[Cell, Cell]:
+    if interval is None:
+        return Cell(""), Cell("")
+    return Cell(signed(interval.estimate)), Cell(limits(interval.low, interval.high, sign=True))
