@@ -63,10 +63,10 @@ def test_a_cheaper_judge_that_is_not_shown_to_be_worse_is_advised(judges: dict[s
 
 def test_the_best_judge_is_advised_where_cheaper_ones_are_worse(judges: dict[str, Calibration]) -> None:
     found = compared(judges, "fair", "good")
-    assert (found.advice.kind, found.advice["cheaper"]) == ("best_judge", [judges["fair"].judge])
+    assert (found.advice.kind, found.advice["cheaper"]) == ("best_judge", (judges["fair"].judge,))
     assert f"Use {judges['good'].judge}, which is usable for single samples: it is more accurate than" in str(found)
     alone = compare_judges([judges["good"], replace(judges["fair"], cost=None)])
-    assert alone.advice["cheaper"] == []
+    assert alone.advice["cheaper"] == ()
     assert "-: unknown" in str(alone)
 
 

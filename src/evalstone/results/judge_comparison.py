@@ -171,15 +171,9 @@ def _advice(judges: Sequence[JudgedJudge]) -> Note:
     ]
     as_good = [judge for judge in cheaper if judge.difference is not None and (judge.difference.low or 0.0) <= 0]
     if not as_good:
-        return note("best_judge", judge=best.judge, use=best.use, cheaper=[judge.judge for judge in cheaper])
+        return note("best_judge", judge=best.judge, use=best.use, cheaper=tuple(judge.judge for judge in cheaper))
     chosen = min(as_good, key=lambda judge: judge.cost or 0.0)
-    difference = chosen.difference
-    limits = [0.0, 0.0] if difference is None else [difference.low or 0.0, difference.high or 0.0]
-    return note(
-        "cheaper_judge",
-        judge=chosen.judge,
-        best=best.judge,
-        cost=chosen.cost,
-        best_cost=best.cost,
-        difference=[0.0 if difference is None else difference.estimate, *limits],
-    )
+    seen = chosen.difference
+    values = () if seen is None else (seen.estimate, seen.low or 0.0, seen.high or 0.0)
+    costs = {"cost": chosen.cost, "best_cost": best.cost}
+    return note("cheaper_judge", judge=chosen.judge, best=best.judge, difference=values, **costs)
