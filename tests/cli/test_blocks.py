@@ -64,3 +64,47 @@ def test_merge_tests_thresholds(tmp_path: Path, evalstone: Evalstone) -> None:
     assert "baseline" in wrong.stderr
     base = evalstone("merge", "out", "--max-regression", "exact_match=0.1", "--baseline", "out")
     assert "Gate: ✓ pass" in base.stdout
+
+
+OWN = """
+from evalstone import Score, scorer
+
+@scorer
+def polite(output: str) -> Score:
+    return Score(1.0 if "s" in output else 0.5)
+"""
+
+
+def test_own_code_of_a_file_is_looked_for_beside_it(tmp_path: Path, evalstone: Evalstone) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    written(folder)
+    (folder / "polite_scorers.py").write_text(OWN)
+    settings = 'data = "d.jsonl"\nout = "out"\nscorers = ["exact_match", "polite_scorers.py:polite"]\n'
+    (folder / "run.toml").write_text(settings)
+    done = [evalstone("run", "project/run.toml", "--shard", shard) for shard in ("1/2", "2/2")]
+    assert [each.returncode for each in done] == [0, 0], done[0].stderr
+    assert "polite" in evalstone("merge", "project/out").stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('scorers = ["exact_mach"]', "run.toml: unknown scorer 'exact_mach'"),
+        (
+            'scorers = "exact_match"\nmin = { exact_match = 0.5 }',
+            "run.toml: min is about all blocks: give it to evalstone merge, not with --shard",
+        ),
+        ('scorers = "exact_match"\ntrials = 3', "run.toml: trials can't be used with --shard"),
+        ('scorers = "exact_match"\nengine = "ray"\nmin = { rouge_l = 0.5 }', "run.toml: min: unknown scorer 'rouge_l'"),
+    ],
+)
+def test_an_error_names_the_file_of_its_setting(
+    tmp_path: Path, evalstone: Evalstone, settings: str, message: str
+) -> None:
+    written(tmp_path)
+    (tmp_path / "run.toml").write_text(f'data = "d.jsonl"\nout = "out"\n{settings}\n')
+    shard = () if "engine" in settings else ("--shard", "1/1")
+    done = evalstone("run", "run.toml", *shard)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"evalstone: {message}"), done.stderr

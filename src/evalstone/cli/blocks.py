@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import evalstone
 from evalstone._core.display import count, ended, safe
@@ -13,7 +13,7 @@ from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
-from evalstone.cli.execution import check_required, interruptible, resume_text
+from evalstone.cli.execution import check_required, check_run_names, checked_criteria, interruptible, resume_text
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
 from evalstone.cli.thresholds import COUNTED, Thresholds, tested
@@ -30,28 +30,34 @@ if TYPE_CHECKING:
 _SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
 
 
-def run_in_blocks(config: RunConfig, judge: Any) -> int:
-    """Run on an engine, or score one shard. judge: the judge, as `values.judge_spec` returns it."""
+def run_in_blocks(config: RunConfig) -> int:
+    """Run on an engine, or score one shard. config: settings whose own code is imported."""
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
-    from evalstone.run.execute import check_names
-    from evalstone.run.plan import scorer_info
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
     from evalstone.scale.scoring import Scoring, check_in_blocks
+    from evalstone.scorers import parse_scorers
 
     setting = "engine" if config.shard is None else "shard"
     if config.shard is not None and config.engine is not None:
         raise ConfigError(Setting("engine"), " runs all blocks, and ", Setting("shard"), " some; keep one of them")
     default = RunConfig(data=config.data)
     names = (each.name for each in fields(RunConfig) if each.name not in ("file", "in_file"))
-    check_in_blocks((name for name in names if getattr(config, name) != getattr(default, name)), setting)
+    for name in names:
+        if getattr(config, name) != getattr(default, name):
+            with config.naming_file(name):
+                check_in_blocks([name], setting)
     if config.out is None:
         raise ConfigError(Setting(setting), " needs a results folder: ", Setting("out", ...))
     if config.data == "-":
         raise ConfigError(Setting(setting), " needs files, which can be read in parts, not standard input")
+    with config.naming_file("scorers"):
+        scorers = parse_scorers(config.scorers)
+    with config.naming_file("judge"):
+        judge = evalstone.parse_judge(config.judge)
     scoring = Scoring(
-        scorers=config.scorers,
+        scorers=scorers,
         judge=judge,
         ledger=config.ledger,
         concurrency=config.concurrency,
@@ -68,11 +74,9 @@ def run_in_blocks(config: RunConfig, judge: Any) -> int:
         try:
             if config.engine is None:
                 return _shard(config, scoring, folder, keep, stop)
-            check_names(config.name, config.tags)
+            check_run_names(config)
             check_required(config)
-            infos = [scorer_info(scorer) for scorer in scoring.plan.scorers]
-            criteria = config.criteria(infos)
-            config.largest_changes(infos, criteria)
+            criteria = checked_criteria(config, scoring.plan)
             check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.judge))
             baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
             engine, tags = parse_engine(config.engine), tuple(config.tags)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 from evalstone._core.addresses import beside
 from evalstone._core.files import file_text, home_expanded, is_folder
-from evalstone._core.front_ends import TOML, Setting
+from evalstone._core.front_ends import COMMAND_LINE, TOML, Setting
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
@@ -271,13 +271,19 @@ class RunConfig(Thresholds, Outputs):
     @contextmanager
     def naming_file(self, *settings: str) -> Generator[None]:
         """Within the block, an error about these settings names the file if one of them is in it, and writes settings
-        of the file as its keys."""
+        as the file's keys, if it has them."""
         try:
             yield
         except ConfigError as error:
             first = next((part.name for part in error.parts if isinstance(part, Setting)), "")
             if first in self.in_file:
-                error.parts = (TOML.written(error.parts),)
+                options = {one.name for one in declared(RunConfig) if not one.in_file}
+                error.parts = (
+                    "".join(
+                        (COMMAND_LINE if isinstance(part, Setting) and part.name in options else TOML).written([part])
+                        for part in error.parts
+                    ),
+                )
             if self.in_file.intersection(settings) and not str(error).startswith(f"{self.file}: "):
                 error.located(f"{self.file}: ")
             raise

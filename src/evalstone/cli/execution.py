@@ -154,14 +154,11 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.results.record_tables import check_installed
-    from evalstone.run.execute import check_names
     from evalstone.run.hidden_plugins import hidden_plugins
-    from evalstone.run.plan import scorer_info
     from evalstone.run.planning import plan_for
     from evalstone.scorers import parse_scorers
 
-    with config.naming_file("name", "tags"):
-        check_names(config.name, config.tags)
+    check_run_names(config)
     with config.naming_file("map"):
         try:
             with beside(config.folder("data")) as found:
@@ -194,11 +191,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         _check_modes(config, plan)
     with phase("checking the samples"):
         plan.check(asking=calls_judge and not config.batching)
-    infos = [scorer_info(one) for one in plan.scorers]
-    with config.naming_file(*CRITERIA):
-        criteria = config.criteria(infos)
-    with config.naming_file("max_change"):
-        config.largest_changes(infos, criteria)
+    criteria = checked_criteria(config, plan)
     if config.out is not None:
         if config.keep is not None:
             check_installed()
@@ -209,6 +202,26 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     code = (*plan.code_files, *function_files(plan.target, plan.user))
     check_outputs(config.files, (*settings, *code, *tool_files(plan.target)))
     return plan, criteria
+
+
+def check_run_names(config: RunConfig) -> None:
+    """Raise ConfigError for a name or a tag that a run can't have."""
+    from evalstone.run.execute import check_names
+
+    with config.naming_file("name", "tags"):
+        check_names(config.name, config.tags)
+
+
+def checked_criteria(config: RunConfig, plan: Plan) -> GateCriteria:
+    """The criteria of a run. Raises ConfigError for those that don't fit its scorers."""
+    from evalstone.run.plan import scorer_info
+
+    infos = [scorer_info(one) for one in plan.scorers]
+    with config.naming_file(*CRITERIA):
+        criteria = config.criteria(infos)
+    with config.naming_file("max_change"):
+        config.largest_changes(infos, criteria)
+    return criteria
 
 
 def _check_modes(config: RunConfig, plan: Plan) -> None:

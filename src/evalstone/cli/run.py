@@ -61,11 +61,11 @@ def run(config: RunConfig) -> int:
         user = values.own_user(config.user, config.folder("user"))
     with config.naming_file("judge"):
         judge = values.judge_spec(config.judge, config.base_url, config.folder("judge"))
+    config = replace(config, scorers=scorers, target=target, user=user, judge=judge)
     if config.shard is not None or config.engine is not None:
         from evalstone.cli.blocks import run_in_blocks
 
-        return run_in_blocks(config, judge)
-    config = replace(config, scorers=scorers, target=target, user=user, judge=judge)
+        return run_in_blocks(config)
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells
 
