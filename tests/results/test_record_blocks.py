@@ -74,8 +74,8 @@ def block(folder: Path, number: int, found: Sequence[Record], plan: str = "p", k
             )
 
 
-def opened(folder: Path, number: int, plan: str = "p") -> RecordBlocks:
-    return RecordBlocks.of_folder(Location(str(folder)), SCORERS, plan, number)
+def opened(folder: Path, number: int, plan: str = "p", keep: Keep = "all") -> RecordBlocks:
+    return RecordBlocks.of_folder(Location(str(folder)), SCORERS, plan, number, keep)
 
 
 def judged(number: int, rng: random.Random) -> Record:

@@ -29,7 +29,7 @@ from evalstone.errors import RunStopped
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep
-from evalstone.scale import ScoreBatches, merge, score_shard
+from evalstone.scale import ScoreBatches, merge, runs, score_shard
 from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, shard_of, surveying
 from evalstone.scale.scoring import Scoring
 from evalstone.scale.survey import PartSurvey
@@ -204,6 +204,52 @@ def test_a_run_that_was_planned_meanwhile_is_kept(tmp_path: Path) -> None:
     scoring = Scoring(scorers="exact_match")
     with pytest.raises(ConfigError, match='another run: with keep="evidence", not keep="all"'):
         planned(str(data), scoring, out, survey_parts=surveys)
+
+
+@pytest.mark.parametrize(
+    ("scorers", "keep", "version", "message"),
+    [
+        (
+            "exact_match",
+            "scores",
+            "",
+            r"3 blocks of \d+ \(such as .*-000001\.parquet\) have what is kept with keep=.scores., not keep=.all.; del",
+        ),
+        (
+            "rouge_l",
+            "all",
+            "",
+            r"blocks of another run, with other data, scorers, prompts, or judges than its plan: delete \w+-\* in",
+        ),
+        (
+            "exact_match",
+            "all",
+            "0.0.1",
+            r"3 blocks of \d+ \(such as .*-000001\.parquet\) were scored by evalstone 0\.0\.1, not .*; delete",
+        ),
+    ],
+)
+def test_processes_that_planned_at_the_same_moment_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scorers: str, keep: Keep, version: str, message: str
+) -> None:
+    data, out = written(tmp_path), Location.of(tmp_path / "out")
+
+    def scored(scoring: Scoring, keep: Keep, start: int, stop: int | None) -> None:
+        (tmp_path / "out" / "plan.json").unlink(missing_ok=True)  # the other one hasn't seen it
+        plan = planned(str(data), scoring, out, keep=keep, at_least=8)
+        with scoring_blocks(scoring, out, plan) as score:
+            for block in plan.blocks[start:stop]:
+                with monkeypatch.context() as patched:
+                    if start == 1 and version:
+                        patched.setattr(runs, "installed_version", lambda: version)
+                    score(block)
+
+    scored(Scoring(scorers=scorers), keep, 1, 4)
+    scored(Scoring(scorers="exact_match"), "all", 0, 1)
+    scored(Scoring(scorers="exact_match"), "all", 4, None)
+    with pytest.raises(ConfigError, match=message):
+        merge(tmp_path / "out")
+    assert not (tmp_path / "out" / "summary.json").exists()
 
 
 @pytest.mark.parametrize("change", [{"scorers": "rouge_l"}, {"judge": GPT}])

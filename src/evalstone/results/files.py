@@ -218,6 +218,7 @@ class _StoredBlocks:
 
     plan: str
     number: int
+    keep: Keep
 
 
 def _read_blocks(folder: Location) -> Run:
@@ -232,7 +233,7 @@ def _read_blocks(folder: Location) -> Run:
     except DataError as error:
         raise DataError(f"{file}: {BLOCKS}: ", error) from None
     with phase(f"reading {folder}"):
-        records = RecordBlocks.of_folder(folder, scorers, blocks.plan, blocks.number)
+        records = RecordBlocks.of_folder(folder, scorers, blocks.plan, blocks.number, blocks.keep)
         run = Run.from_dict(summary, records, records.summaries())
     plan = BlockPlan.read(folder)
     if plan is not None and plan.fingerprint == blocks.plan:

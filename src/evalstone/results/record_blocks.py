@@ -137,7 +137,9 @@ class RecordBlocks(StoredRecords):
         """Whether the values were held against what the metadata say of them."""
 
     @classmethod
-    def of_folder(cls, folder: Location, scorers: Sequence[ScorerInfo], plan: str, number: int) -> RecordBlocks:
+    def of_folder(
+        cls, folder: Location, scorers: Sequence[ScorerInfo], plan: str, number: int, keep: Keep
+    ) -> RecordBlocks:
         """The records in a results folder.
 
         Args:
@@ -145,9 +147,11 @@ class RecordBlocks(StoredRecords):
             scorers: The scorers of the run.
             plan: The plan of its blocks.
             number: How many blocks it should have.
+            keep: How much each of them should keep of its records.
 
         Raises:
-            DataError: A block is missing, there is one of another run, or a file is damaged; the message names it.
+            DataError: A block is missing, there is one of another run, one keeps more or less, or a file is damaged;
+                the message names it.
         """
         expected = [block_name(plan, each) for each in range(number)]
         files = {kind: {file.name: file for file in (folder / kind).files("*.parquet")} for kind in (BLOCKS, CALLS)}
@@ -159,7 +163,16 @@ class RecordBlocks(StoredRecords):
             raise DataError(f"{folder / BLOCKS / missing[0]} is missing{more}: not all records of the run are there")
         calls = {each: files[CALLS][name] for each, name in enumerate(expected) if name in files[CALLS]}
         blocks = cls(scorers, plan, [files[BLOCKS][name] for name in expected], calls)
-        if blocks.keep == "all" and (silent := [name for name in expected if name not in files[CALLS]]):
+        if other := [block for block in blocks._blocks if block.keep != keep]:
+            raise DataError(
+                f"{count(len(other), 'block')} of {number:,} (such as {other[0].records}) "
+                f"{'has' if len(other) == 1 else 'have'} what is kept with ",
+                Setting("keep", other[0].keep),
+                ", not ",
+                Setting("keep", keep),
+                "; delete them, and score them again",
+            )
+        if keep == "all" and (silent := [name for name in expected if name not in files[CALLS]]):
             raise DataError(f"{folder / CALLS / silent[0]} is missing: the judge calls of the run")
         return blocks
 

@@ -22,7 +22,7 @@ from evalstone.datasets.files import file_name, find_all
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.rows import RowReader
-from evalstone.errors import ConfigError, RunStopped
+from evalstone.errors import ConfigError, DataError, RunStopped
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import write_table
 from evalstone.results.endings import COMPLETE
@@ -207,6 +207,7 @@ def score_block(
         plan.keep,
         plan=plan.fingerprint,
         block=block.number,
+        evalstone=installed_version(),
         began=began.isoformat(timespec="milliseconds"),
         ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
         warnings=dict(scored.warnings),
@@ -224,6 +225,7 @@ def score_block(
 class _About:
     """What the metadata of a block say besides what every block has."""
 
+    evalstone: str = ""
     began: str = ""
     ended: str = ""
     warnings: dict[str, int] = field(default_factory=dict[str, int])
@@ -235,26 +237,45 @@ def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> R
     """The run whose blocks are all in a results folder, which then has its summary.
 
     Raises:
-        ConfigError: There is no plan, or blocks are missing.
-        DataError: A block is damaged.
+        ConfigError: There is no plan, blocks are missing, or there are some of another plan.
+        DataError: A block is damaged, or was scored otherwise than the plan says.
     """
     plan = BlockPlan.read(folder)
     if plan is None:
         raise ConfigError(f"{folder} has no run in blocks: plan.json is missing")
+    if other := _other_plans(folder, plan):
+        names = ", ".join(f"{name}-*" for name in other[:3]) + (", …" if len(other) > 3 else "")
+        raise ConfigError(
+            f"{folder} has blocks of another run, with other data, scorers, prompts, or judges than its plan: delete "
+            f"{names} in {BLOCKS} and {CALLS}, and run the commands of one of them again"
+        )
     if missing := missing_blocks(folder, plan):
         some = ", ".join(str(block.number + 1) for block in missing[:5]) + (", …" if len(missing) > 5 else "")
         raise ConfigError(
             f"{folder} lacks {count(len(missing), 'block')} of {len(plan.blocks):,} ({some}); run the commands that "
             "score them again"
         )
-    records = RecordBlocks.of_folder(folder, plan.scorers, plan.fingerprint, len(plan.blocks))
+    records = RecordBlocks.of_folder(folder, plan.scorers, plan.fingerprint, len(plan.blocks), plan.keep)
     run = _run_of(plan, records, name, tags)
     write_summary(run, folder, records)
     return run
 
 
+def _other_plans(folder: Location, plan: BlockPlan) -> list[str]:
+    """The fingerprints of other plans that a results folder has blocks of: of processes that planned at the same
+    moment."""
+    files = (file for kind in (BLOCKS, CALLS) for file in (folder / kind).files("*-??????.parquet"))
+    return sorted({file.name.rpartition("-")[0] for file in files} - {plan.fingerprint})
+
+
 def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, ...]) -> Run:
     abouts = [read_data(_About, said) for said in records.said]
+    if other := [number for number, about in enumerate(abouts) if about.evalstone != plan.evalstone]:
+        raise DataError(
+            f"{count(len(other), 'block')} of {len(abouts):,} (such as {block_name(plan.fingerprint, other[0])}) "
+            f"{'was' if len(other) == 1 else 'were'} scored by evalstone {abouts[other[0]].evalstone}, not "
+            f"{plan.evalstone}, which may score differently; delete them, and score them again"
+        )
     summary = records.summaries()
     judges, judge_note = named_judges(plan.asked, plan.judges, summary)
     warnings = sum((Counter(about.warnings) for about in abouts), Counter[str]())
