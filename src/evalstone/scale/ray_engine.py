@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.util
 import logging
 import os
 import pickle
@@ -13,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
+from evalstone._core.addresses import origins, restore
 from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
 
 T = TypeVar("T")
@@ -104,7 +106,8 @@ class RayEngine:
             rows = [{"item": pickle.dumps(item)} for item in items]
             source = data.from_items(rows, override_num_blocks=len(rows))
             compute = data.ActorPoolStrategy(min_size=1, max_size=min(self.workers, len(items)))
-            mapped = source.map(_Worker, fn_constructor_args=(open_worker,), compute=compute, num_cpus=1)
+            sent = pickle.dumps((origins(sys.modules), self._ray.cloudpickle.dumps(open_worker)))
+            mapped = source.map(_Worker, fn_constructor_args=(sent,), compute=compute, num_cpus=1)
         try:
             for row in mapped.iter_rows():
                 result = pickle.loads(row["result"])  # noqa: S301 - of our own worker
@@ -119,10 +122,10 @@ class RayEngine:
 class _Worker:
     """A worker's function, opened once, and closed when Ray deletes it at the end of its actor."""
 
-    def __init__(self, open_worker: _OpenWorker[Any, Any]) -> None:
+    def __init__(self, sent: bytes) -> None:
         self._stack = contextlib.ExitStack()
         try:
-            self._function: Any = self._stack.enter_context(open_worker())
+            self._function: Any = self._stack.enter_context(_received(sent)())
         except EvalstoneError as error:  # Ray would begin the actor again and again
             self._function = functools.partial(_refuse, error)
 
@@ -135,6 +138,22 @@ class _Worker:
         except EvalstoneError as error:
             result = error
         return {"result": pickle.dumps(result)}
+
+
+def _received(sent: bytes) -> Any:
+    """What the driver sent, in a worker. Modules that aren't installed are imported from their folders, if these are
+    here, too. Raises ConfigError if the worker lacks one."""
+    found, data = pickle.loads(sent)  # noqa: S301 - of our own driver
+    try:
+        for origin in found:
+            if importlib.util.find_spec(origin.module) is None:
+                restore(origin)
+        return pickle.loads(data)  # noqa: S301 - likewise
+    except Exception as error:  # noqa: BLE001 - what the code of its modules raises
+        raise ConfigError(
+            f"a worker of Ray can't import the scorers or the judge ({described(error)}): install their modules "
+            "wherever workers run, or put their folder on the PYTHONPATH there before Ray is started"
+        ) from None
 
 
 def _refuse(error: EvalstoneError, _: object) -> NoReturn:

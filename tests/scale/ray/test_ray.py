@@ -41,6 +41,32 @@ def test_ray_gives_what_one_process_gives(tmp_path: Path, monkeypatch: pytest.Mo
     assert evalstone.read_run(tmp_path / "out") == run
 
 
+OWN = """
+from evalstone import Score, scorer
+
+@scorer
+def brief(output: str) -> Score:
+    return Score(1.0 if len(output) < 10 else 0.0)
+"""
+
+
+def test_own_code_beside_a_file_is_scored_and_thresholds_decide_the_status(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    written(folder, 30)
+    (folder / "brief_scorers.py").write_text(OWN)
+    settings = (
+        'data = "d.jsonl"\nscorers = "brief_scorers.py:brief"\nengine = "ray"\nout = "out"\nmin = { brief = 0.9 }\n'
+    )
+    (folder / "run.toml").write_text(settings)
+    command = [sys.executable, "-m", "evalstone", "run", "project/run.toml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "Gate: ✕ fail" in done.stdout
+    assert (folder / "out" / "gates.jsonl").read_text().count("\n") == 1
+    assert evalstone.read_run(folder / "out")["brief"].mean == pytest.approx(20 / 30)
+
+
 def test_what_cannot_be_sent_is_refused() -> None:
     class Local(evalstone.Scorer):
         name = "local"

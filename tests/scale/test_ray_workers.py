@@ -1,0 +1,62 @@
+"""What a worker of Ray receives, without Ray: own code from its folder, or one clear error."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from evalstone._core.addresses import beside, origins
+from evalstone.scale.runs import surveying
+from evalstone.scale.scoring import Scoring
+from evalstone.scorers import parse_scorer
+
+OWN = """
+from evalstone import Score, Scorer
+
+class Polite(Scorer):
+    name = "polite"
+
+    def score(self, *, output: str) -> Score:
+        return Score(1.0)
+"""
+CODE = """
+import pickle, sys
+from pathlib import Path
+from evalstone.errors import EvalstoneError
+from evalstone.scale.ray_engine import _Worker
+
+worker = _Worker(Path("sent").read_bytes())
+try:
+    worker._function(None)
+except EvalstoneError as error:
+    print(error)
+except AttributeError:
+    print("opened")
+"""
+
+
+def test_a_worker_imports_own_code_from_its_folder_or_says_what_it_lacks(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "polite_of_ray.py").write_text(OWN)
+    with beside(folder):
+        scorers = [parse_scorer("polite_of_ray:Polite")]
+    sent = pickle.dumps((origins(sys.modules), pickle.dumps(partial(surveying, Scoring(scorers=scorers)))))
+    (tmp_path / "sent").write_bytes(sent)
+
+    def told() -> str:
+        command = [sys.executable, "-c", CODE]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert not done.stderr
+        return done.stdout.strip()
+
+    assert told() == "opened"
+    (folder / "polite_of_ray.py").unlink()
+    assert told() == (
+        "a worker of Ray can't import the scorers or the judge (ModuleNotFoundError: No module named "
+        "'polite_of_ray'): install their modules wherever workers run, or put their folder on the PYTHONPATH there "
+        "before Ray is started"
+    )
