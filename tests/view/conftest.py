@@ -16,7 +16,7 @@ import pytest
 
 from evalstone.ledger.store import Ledger
 from evalstone.view.app import application
-from evalstone.view.indexing import jobs
+from evalstone.view.indexing import comparisons, jobs
 from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
 
@@ -25,9 +25,10 @@ pytest.importorskip("starlette", reason="needs the extra view")
 
 @pytest.fixture(scope="session", autouse=True)
 def patient() -> Iterator[None]:
-    """A request waits for what it needs, however busy the machine is."""
+    """A request waits for what it needs, and runs that can wait are compared too, however busy the machine is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "PATIENCE", 60.0)
+        patch.setattr(comparisons, "SPARE", 60.0)
         yield
 
 
