@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from evalstone import Run, Sample, Score, Scorer, Skipped, compare, evaluate, write_run
-from evalstone.ledger.base import INDEXES
+from evalstone.ledger.base import INDEXES, comparison_file
+from evalstone.ledger.labels import pin
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.results.compare import ScorerComparison
@@ -24,6 +25,7 @@ from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, compared_address, run_address, sample_address
 from evalstone.view.indexing import comparison as stored
 from evalstone.view.indexing import comparison_build, jobs
+from evalstone.view.shelf import Card, Shelf
 from tests.runs import Given, Harm, samples_of
 from tests.view.conftest import Reply, client_of
 
@@ -352,6 +354,47 @@ def test_slices_are_those_of_compare(url: str) -> None:
     assert "maps given ↑ · n = 6 6 0" in reply.words
     link = next(link for link in reply.links("field=topic") if "show=regressed" in link and "scorer=given" in link)
     assert names(client_of(url).get(link)) == ["s2", "s4", "s6", "s8", "s10", "s12"]
+
+
+def test_runs_are_compared_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(12)]
+    runs = saved(url, BEFORE * 2, AFTER * 2, scorers=[Given(), Harm(), Again()], metadata=metadata)
+    made: list[tuple[str, object]] = []
+
+    def counted(*of: Run, **more: Any) -> Any:
+        made.append((of[1].id, more["slice_by"]))
+        return compare(*of, **more)
+
+    monkeypatch.setattr(comparison_build, "compare", counted)
+    client = client_of(url)
+    reads, read = list[str](), Shelf.read
+
+    def noted(shelf: Shelf, card: Card) -> Run:
+        reads.append(card.id)
+        return read(shelf, card)
+
+    monkeypatch.setattr(Shelf, "read", noted)
+    for run in runs:
+        client.get(run_address(run.id))
+    reads.clear()
+    # What is compared by slice is compared as a whole too.
+    pages = client.get(address(runs, "by=topic")), client.get(address(runs))
+    assert (made, len(reads)) == ([(runs[1].id, "topic")], 2)
+    expected = {suffix: client.get(address(runs, suffix=suffix)).body for suffix in (".json", ".csv")}
+    assert json.loads(expected[".json"])["comparison"] == compare(*runs).to_dict()
+    # What the list compared gets its samples, and isn't compared again.
+    with Ledger(url) as ledger:
+        pin(ledger, runs[0].dataset_name, runs[0].id)
+    file = comparison_file(Path(url).parent, [run.id for run in runs])
+    file.unlink()
+    client = client_of(url)
+    client.get("/")
+    assert made[1:] == [(runs[1].id, None)]
+    size = file.stat().st_size
+    assert client.get(address(runs)).body == pages[1].body
+    assert file.stat().st_size > size
+    assert {suffix: client.get(address(runs, suffix=suffix)).body for suffix in expected} == expected
+    assert made[2:] == []
 
 
 def test_runs_that_are_not_comparable_say_why_and_are_compared_all_the_same_on_demand(url: str) -> None:

@@ -43,12 +43,8 @@ def pair_runs(
             together (`pair_samples`), or a sample has different weights in the two. Unless `allow_mismatch`: their
             judges, scorer signatures or cases differ.
     """
-    scorers = _common_scorers(a, b)
-    pairing = pair_samples(a, b)
-    every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
-    pairs = [pair for pair in every if pair.units]
-    if not pairs:
-        raise _none_in_both(a, b, pairing)
+    pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial)
+    scorers, pairing = _common_scorers(a, b), pairs[0].pairing
     mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
     if a.dataset_version != b.dataset_version:
@@ -56,6 +52,20 @@ def pair_runs(
         mismatches, found = [*mismatches, *cases], [*found, *tested]
     hint = () if pairing.partners is None else id_hint(a, b)
     return pairs, _allowed(mismatches, found, allow_mismatch, hint)
+
+
+def paired_scorers(a: Run, b: Run, *, missing: Missing = "ignore", by_trial: bool = False) -> list[PairedScores]:
+    """The scores of `pair_runs`, of runs that are known to be comparable: how they differ takes most of the time.
+
+    Raises:
+        ConfigError: as for `pair_runs`, but for mismatches.
+    """
+    scorers, pairing = _common_scorers(a, b), pair_samples(a, b)
+    every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
+    pairs = [pair for pair in every if pair.units]
+    if not pairs:
+        raise _none_in_both(a, b, pairing)
+    return pairs
 
 
 def _none_in_both(a: Run, b: Run, pairing: Pairing) -> ConfigError:

@@ -71,6 +71,8 @@ class StoredComparison:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.indexes: tuple[Index, ...] = ()
+        self.slices: Mapping[str, Any] | None = None
+        """What a page says of the slices; None if there are none."""
         self._found: dict[tuple[Any, ...], str] = {}
         """Tables of the places that a search found, by what was searched for."""
         try:

@@ -6,15 +6,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import storable, to_jsonable
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import sentence_of
-from evalstone.results.compare import Comparison, ScorerComparison, compare, paired_in
+from evalstone.results.comparable_runs import paired_scorers
+from evalstone.results.compare import ScorerComparison, compare, letters_of, paired_in
 from evalstone.results.drift import drift
+from evalstone.results.paired_scores import PairedScores
 from evalstone.results.run import Run
 from evalstone.results.views.comparison import comparison_notes, line_cells, reach_of, slices_text
 from evalstone.results.views.samples import scored_answer
@@ -24,10 +27,25 @@ from evalstone.view.indexing.files import written
 from evalstone.view.indexing.index import Index
 
 WHAT = "the comparison"
+SMALL = "slices_too_small"
+"""The kind of the note on slices that are left out."""
 
 
-def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> tuple[Comparison | None, dict[str, Any]]:
-    """The comparison of runs with the first one, and its head: what pages say of it, as JSON data.
+class Compared(NamedTuple):
+    """Runs compared with the first one."""
+
+    head: dict[str, Any]
+    """What pages say of the comparison, as JSON data."""
+    slices: dict[str, Any]
+    """What they say of the slices; empty if there are none."""
+    pairs: tuple[PairedScores, ...]
+    """The scores that are compared, run by run; none if the runs can't be compared."""
+    letters: tuple[str, ...]
+    """The letter of the run that each is of."""
+
+
+def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> Compared:
+    """Compare runs with the first one.
 
     Args:
         runs: The runs.
@@ -38,21 +56,44 @@ def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> tuple[Compar
     try:
         comparison = compare(first, second, *others, allow_mismatch=anyway, slice_by=by or None)
     except ConfigError as error:
-        return None, {**_nothing(error), "mismatch": isinstance(error, NotComparable)}
-    of_slices = [note for note in comparison.notes if note.kind == "slices_too_small"]
-    notes = [sentence_of(note, COMMAND_LINE) for note in of_slices]
-    warnings = [sentence_of(note, COMMAND_LINE) for note in comparison.notes if note.severity == "warning"]
-    lines = comparison.slices if by else comparison.scorers
-    reach = reach_of(lines)
-    of_second = ((line.info_b.signature, line) for line in comparison.scorers if line.b == "B")
-    return comparison, {
+        refusal = {**_nothing(error), "mismatch": isinstance(error, NotComparable)}
+        whole = compared(runs, anyway=anyway) if by else Compared(refusal, {}, (), ())
+        return whole._replace(slices=refusal) if by else whole
+    letters, slices = [*comparison.runs][1:], dict[str, Any]()
+    if by:
+        of_slices, reach = [note for note in comparison.notes if note.kind == SMALL], reach_of(comparison.slices)
+        slices = {
+            "refused": "",
+            "notes": [slices_text(comparison), *(sentence_of(note, COMMAND_LINE) for note in of_slices)],
+            "pairs": [[_line(line, reach) for line in comparison.slices if line.b == letter] for letter in letters],
+        }
+        others_notes = tuple(note for note in comparison.notes if note.kind != SMALL)
+        comparison = replace(comparison, slices=(), notes=others_notes)
+    lines, reach = comparison.scorers, reach_of(comparison.scorers)
+    of_second = ((line.info_b.signature, line) for line in lines if line.b == "B")
+    head = {
         "refused": "",
-        "warnings": warnings,
-        "notes": [slices_text(comparison), *notes] if by else [*comparison_notes(comparison, COMMAND_LINE)],
-        "pairs": [[_line(line, reach) for line in lines if line.b == letter] for letter in [*comparison.runs][1:]],
+        "warnings": [sentence_of(note, COMMAND_LINE) for note in comparison.notes if note.severity == "warning"],
+        "notes": [*comparison_notes(comparison, COMMAND_LINE)],
+        "pairs": [[_line(line, reach) for line in lines if line.b == letter] for letter in letters],
         "differences": stored_differences(of_second),
         "data": comparison.to_dict(),
     }
+    paired = paired_in(comparison)
+    pairs = tuple(paired[line.b, line.info.signature] for line in lines)
+    return Compared(head, slices, pairs, tuple(line.b for line in lines))
+
+
+def compared_before(runs: Sequence[Run], head: Mapping[str, Any]) -> Compared:
+    """Runs with the head of their comparison, for which nothing is compared again."""
+    lines = {(line["b"], line["signature"]) for line in head["data"]["scorers"]}
+    found = [
+        (letter, pair)
+        for letter, run in [*letters_of(runs).items()][1:]
+        for pair in paired_scorers(runs[0], run, missing="worst")
+        if (letter, pair.info.signature) in lines
+    ]
+    return Compared(dict(head), {}, tuple(pair for _, pair in found), tuple(letter for letter, _ in found))
 
 
 def drifted(before: Run, now: Run) -> dict[str, Any]:
@@ -82,23 +123,22 @@ def _line(line: ScorerComparison, reach: Mapping[float, float]) -> dict[str, Any
     }
 
 
-def build(runs: Sequence[Run], indexes: Sequence[Index], file: Path, stamp: str, *, anyway: bool) -> None:
-    """Compute a comparison and store it. It is written under another name first, so that it is there as a whole or not
-    at all.
+def build(comparison: Compared, runs: Sequence[Run], indexes: Sequence[Index], file: Path, stamp: str) -> None:
+    """Store a comparison with its samples. It is written under another name first, so that it is there as a whole or
+    not at all.
 
     Args:
+        comparison: The comparison.
         runs: The runs, with the one that others are compared with first.
         indexes: Their indexes.
         file: Where the comparison goes.
         stamp: What identifies the state of the runs.
-        anyway: Whether mismatches are allowed.
 
     Raises:
         StorageError: The disk is full.
     """
-    comparison, head = compared(runs, anyway=anyway)
-    rows = _Rows(comparison, runs, indexes) if comparison is not None else None
-    about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
+    rows = None if comparison.head["refused"] else _Rows(comparison, runs, indexes)
+    about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(comparison.head)}
     with written(file, WHAT) as connection:
         _make_tables(connection, len(runs), 0 if rows is None else len(rows.lines))
         if rows is not None:
@@ -130,8 +170,8 @@ def _make_tables(connection: sqlite3.Connection, runs: int, scorers: int) -> Non
 class _Rows:
     """The samples of a comparison as rows of a table."""
 
-    def __init__(self, comparison: Comparison, runs: Sequence[Run], indexes: Sequence[Index]) -> None:
-        self.comparison, self.runs, self.indexes = comparison, runs, indexes
+    def __init__(self, comparison: Compared, runs: Sequence[Run], indexes: Sequence[Index]) -> None:
+        self.runs, self.indexes = runs, indexes
         self._names: list[str] = []
         self._places: list[list[int | None]] = []
         """By row, the place of the sample in the index of each run."""
@@ -139,12 +179,11 @@ class _Rows:
         """By run, the row of each sample."""
         self._outcomes: list[dict[int, tuple[Any, Any]]] = []
         """By run and row, for each scorer of the run whether the sample has a score, and whether it failed."""
-        self.lines: dict[str, dict[int, ScorerComparison]] = {}
-        """By scorer in the first run, its comparison by the number of the other run."""
-        for number, letter in enumerate([*comparison.runs][1:], start=1):
-            for line in comparison.scorers:
-                if line.b == letter:
-                    self.lines.setdefault(line.info.signature, {})[number] = line
+        self.lines: dict[str, dict[int, PairedScores]] = {}
+        """By scorer in the first run, the scores that are compared by the number of the other run."""
+        numbers = {letter: number for number, letter in enumerate(letters_of(runs))}
+        for letter, pair in zip(comparison.letters, comparison.pairs, strict=True):
+            self.lines.setdefault(pair.info.signature, {})[numbers[letter]] = pair
 
     @property
     def about(self) -> list[dict[str, Any]]:
@@ -192,10 +231,10 @@ class _Rows:
     def _place(self) -> None:
         """Give every sample its row: those of the first run in its order, then those that it doesn't have."""
         partners = [dict[str, str]() for _ in self.runs]
-        letters = [*self.comparison.runs]
-        for (letter, _), pair in paired_in(self.comparison).items():
-            of = pair.pairing.partners or {}
-            partners[letters.index(letter)] = {storable(theirs): storable(ours) for theirs, ours in of.items()}
+        pairings = {number: pair.pairing for of in self.lines.values() for number, pair in of.items()}
+        for number, pairing in pairings.items():
+            of = pairing.partners or {}
+            partners[number] = {storable(theirs): storable(ours) for theirs, ours in of.items()}
         used, others = set[str](), dict[str, int]()
         for number, index in enumerate(self.indexes):
             own, outcomes = dict[str, int](), dict[int, tuple[Any, Any]]()
@@ -230,14 +269,13 @@ class _Rows:
     def _differences(self) -> dict[tuple[int, int], dict[int, float]]:
         """By run and scorer, how much better the score of each row is than in the first run."""
         found: dict[tuple[int, int], dict[int, float]] = {}
-        letters, rows = [*self.comparison.runs], self._row_of[0]
-        for scorer, (signature, lines) in enumerate(self.lines.items()):
-            for number in range(1, len(letters)):
+        rows = self._row_of[0]
+        for scorer, lines in enumerate(self.lines.values()):
+            for number in range(1, len(self.runs)):
                 of = found[number, scorer] = {}
                 if number in lines:
                     unit = (-1 if lines[number].info.lower_is_better else 1) / lines[number].info.scale
-                    known = paired_in(self.comparison)[letters[number], signature].known
-                    of |= {rows[storable(name)]: (b - a) * unit for name, a, b in known.rows}
+                    of |= {rows[storable(name)]: (b - a) * unit for name, a, b in lines[number].known.rows}
         return found
 
     def _different_answers(self) -> list[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from evalstone._core.file_format import installed_version
 from evalstone._core.json import content_hash
@@ -15,7 +15,7 @@ from evalstone.errors import EvalstoneError, StorageError
 from evalstone.ledger.base import comparison_file
 from evalstone.results.run import Run
 from evalstone.view.indexing.comparison import StoredComparison
-from evalstone.view.indexing.comparison_build import build, compared, drifted, write_head
+from evalstone.view.indexing.comparison_build import build, compared, compared_before, drifted, write_head
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.indexes import Indexes, place_of
@@ -42,34 +42,50 @@ class Comparisons:
         Args:
             cards: The runs.
             anyway: Whether mismatches are allowed.
-            by: An entry of the metadata; "" for the comparison over all samples.
+            by: An entry of the metadata by whose values samples are compared as well.
 
         Raises:
             EvalstoneError: A run can't be read, or the comparison can't be written.
         """
-        file = self._file(cards, ("x" if anyway else "") + (content_hash(by)[:10] if by else ""))
-        stamp, jobs = _stamp(cards, by), self.indexes.jobs
-        recent = any(card.state == "running" for card in cards) and jobs.is_recent(file.name)
-        found = self._usable(cards, file, stamp, recent=recent, samples=not by)
-        if found is not None:
+        kind = "x" if anyway else ""
+        whole = self._file(cards, kind), _stamp(cards)
+        sliced = (self._file(cards, kind + content_hash(by)[:10]), _stamp(cards, by)) if by else None
+        jobs, name = self.indexes.jobs, (sliced or whole)[0].name
+        running = any(card.state == "running" for card in cards)
+
+        def usable(*, recent: bool) -> StoredComparison | None:
+            found = self._usable(cards, *whole, recent=recent)
+            if found is not None and sliced is not None and not found.head["refused"]:
+                found.slices = _head(*sliced, recent=recent)
+                if found.slices is None:
+                    found.close()
+                    return None
             return found
 
         def make(building: Building) -> None:
             with ExitStack() as stack:
-                opened = [] if by else [stack.enter_context(self.indexes.made(card, building)) for card in cards]
+                opened = [stack.enter_context(self.indexes.made(card, building)) for card in cards]
                 building.step("comparing", 1, 4)
                 runs = [self.indexes.shelf.read(card) for card in cards]
                 building.step("comparing", 2, 4)
-                if by:
-                    write_head(compared(runs, anyway=anyway, by=by)[1], file, stamp)
+                # A run in progress has more records than when it was compared.
+                head = None if by or running else _head(*whole)
+                if head is not None and not head["refused"]:
+                    comparison = compared_before(runs, head)
                 else:
-                    build(runs, opened, file, stamp, anyway=anyway)
+                    comparison = compared(runs, anyway=anyway, by=by)
+                known = self._usable(cards, *whole, recent=False) if by else None
+                if known is None:
+                    build(comparison, runs, opened, *whole)
+                else:
+                    known.close()
+                if sliced is not None:
+                    write_head(comparison.slices, *sliced)
 
-        building = jobs.done(file.name, make)
-        if building is not None:
-            return building
-        made = self._usable(cards, file, stamp, recent=True, samples=not by)
-        return made or Building("comparing")
+        if (found := usable(recent=running and jobs.is_recent(name))) is not None:
+            return found
+        building = jobs.done(name, make)
+        return building or usable(recent=True) or Building("comparing")
 
     def differences(self, first: Card, cards: Sequence[Card], of: Kind = "") -> dict[str, Differences]:
         """How runs differ from the first one, by their IDs, as far as that is known."""
@@ -108,7 +124,7 @@ class Comparisons:
                 try:
                     run = self.indexes.shelf.read(first) if run is None else run
                     other = self.indexes.shelf.read(card)
-                    head = drifted(run, other) if of == "drift" else compared([run, other], anyway=False)[1]
+                    head = drifted(run, other) if of == "drift" else compared([run, other], anyway=False).head
                 except EvalstoneError as error:  # a run is damaged, or gone meanwhile
                     self._differences[file.name] = stamp, Differences(refused=str(error))
                     continue
@@ -121,11 +137,8 @@ class Comparisons:
     def _file(self, cards: Sequence[Card], kind: str) -> Path:
         return comparison_file(self.indexes.folder, [*map(place_of, cards)], kind)
 
-    def _usable(
-        self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool, samples: bool
-    ) -> StoredComparison | None:
-        """A stored comparison of the runs as they are, or, if `recent`, as they were a moment ago. samples: whether
-        those are needed too."""
+    def _usable(self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool) -> StoredComparison | None:
+        """A stored comparison of the runs as they are, or, if `recent`, as they were a moment ago, with its samples."""
         if not file.exists():
             return None
         with ExitStack() as stack:
@@ -135,12 +148,21 @@ class Comparisons:
                 return None
             if found.stamp != stamp and not recent:
                 return None
-            if samples and not found.head["refused"]:
+            if not found.head["refused"]:
                 opened = self.indexes.existing(cards)
                 if opened is None or not found.take(opened):
                     return None
             stack.pop_all()
             return found
+
+
+def _head(file: Path, stamp: str, *, recent: bool = False) -> Mapping[str, Any] | None:
+    """The head of a stored comparison of runs as they are, or, if `recent`, as they were a moment ago."""
+    if file.is_file():
+        with suppress(OutdatedIndex), StoredComparison(file) as stored:
+            if stored.stamp == stamp or recent:
+                return stored.head
+    return None
 
 
 def _stamp(cards: Sequence[Card], by: str = "") -> str:

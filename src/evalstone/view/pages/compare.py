@@ -66,7 +66,7 @@ def compare_page(library: Library, request: Request) -> Response:
         return _choice_page(library, cards[0])
     if not 2 <= len(cards) <= MOST_RUNS:
         raise BadAddress(f"A comparison needs 2 to {MOST_RUNS} runs, and the address names {len(cards)}.")
-    opened = library.comparison(cards, anyway=bool(query.anyway))
+    opened = library.comparison(cards, anyway=bool(query.anyway), by="" if suffix else query.by)
     if not isinstance(opened, StoredComparison):
         return opened
     with opened as compared:
@@ -78,14 +78,7 @@ def compare_page(library: Library, request: Request) -> Response:
                 return csv_file(comparison_csv(library, cards, query), "comparison")
             if suffix == JSON:
                 return json_data(comparison_data(compared, cards, query))
-            slices = None
-            if query.by and not compared.head["refused"]:
-                found = library.comparison(cards, anyway=bool(query.anyway), by=query.by)
-                if not isinstance(found, StoredComparison):
-                    return found
-                with found:
-                    slices = found.head
-            return page("compare.html", **_context(compared, cards, query, slices))
+            return page("compare.html", **_context(compared, cards, query))
         except ConfigError as error:
             raise BadAddress(error) from None
 
@@ -133,9 +126,7 @@ def _choice_page(library: Library, card: Card) -> Response:
 # ---- The head ----
 
 
-def _context(
-    compared: StoredComparison, cards: Sequence[Card], query: CompareQuery, slices: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def _context(compared: StoredComparison, cards: Sequence[Card], query: CompareQuery) -> dict[str, Any]:
     ids, letters, head = [card.id for card in cards], letters_of(cards), compared.head
 
     def here(runs: Sequence[str] = ids, suffix: str = "", **changes: Any) -> str:
@@ -176,7 +167,7 @@ def _context(
     context["fields"] = [
         Link(name, here(by="" if query.by == name else name) + "#slices", query.by == name) for name in fields
     ]
-    if slices is not None:
+    if (slices := compared.slices) is not None:
         lines = (
             [
                 (*pair, [line for line in of if not query.scorer or line["title"] == query.scorer])
