@@ -12,7 +12,7 @@ import pytest
 
 from evalstone._core.addresses import import_from
 from evalstone.errors import ConfigError
-from tests.cli.conftest import Evalstone
+from tests.cli.conftest import Done, Evalstone
 from tests.serving import serving
 
 pytestmark = pytest.mark.slow
@@ -51,6 +51,49 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+# Calls `python -m evalstone` with each argument in one process, which imports what they need once. A library that isn't
+# installed is looked for by each command again, and modules of the test are imported again.
+IN_TURN = """
+import os, runpy, sys
+del sys.path[0]
+finders = sys.meta_path[:]
+for arguments in sys.argv[1:]:
+    sys.path.insert(0, os.getcwd())
+    sys.argv[1:] = arguments.split()
+    code = None
+    try:
+        runpy.run_module("evalstone", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code
+    if os.getcwd() in sys.path or os.path.exists("log"):
+        sys.exit(f"{arguments}: {sys.path[0]} is on the path, or a file of it was run")
+    print(f"\\x1e{code or 0}\\x1f", end="", flush=True)
+    print("\\x1e", end="", flush=True, file=sys.stderr)
+    sys.meta_path[:] = finders
+    for name in [name for name in sys.modules if name.startswith("my_")]:
+        del sys.modules[name]
+"""
+
+
+def in_turn(folder: Path, *commands: str) -> list[Done]:
+    """How each of these commands ended, which one process called in turn."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_TURN, *commands],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [part.split("\x1e") for part in done.stdout.split("\x1f")[:-1]]
+    errors = done.stderr.split("\x1e")[:-1]
+    ended = [Done(int(code), out, error) for (out, code), error in zip(printed, errors, strict=True)]
+    assert len(ended) == len(commands)
+    return ended
+
+
 @pytest.fixture(scope="session")
 def before_us(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """What `python -m` imports by itself, from the current folder too, before the module that it runs."""
@@ -75,29 +118,35 @@ def folder(tmp_path: Path, before_us: set[str]) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "--version",
-        "run data.jsonl -s faithfulness --out res --html page.html",
-        "run data.jsonl -s faithfulness -j openai/gpt-5.1 --dry-run",
-        "run run.toml",
-        "run run.toml --dry-run",
-        "score -s contains(expected=Paris) --output Paris",
-        "scorers",
-        "scorers evil",
-        "judges",
-        "judges evil/m",
-        "audit data.jsonl --draw 1 --perturbation repeat",
-        "calibrate --labels data.jsonl",
-        "ledger info",
-    ],
-)
+@pytest.mark.parametrize("arguments", ["--version", "run data.jsonl -s faithfulness --out res --html page.html"])
 def test_no_file_of_the_folder_is_run(folder: Path, arguments: str) -> None:
     done = command(folder, *arguments.split())
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
     assert not (folder / "log").exists(), (folder / "log").read_text()
     assert "sk-planted" not in done.stdout + done.stderr
+
+
+OTHERS = {
+    "run data.jsonl -s faithfulness -j openai/gpt-5.1 --dry-run": 0,
+    "run run.toml": 0,
+    "run run.toml --dry-run": 0,
+    "score -s contains(expected=Paris) --output Paris": 0,
+    "scorers": 0,
+    "scorers evil": 2,
+    "judges": 0,
+    "judges evil/m": 2,
+    "audit data.jsonl --draw 1 --perturbation repeat": 0,
+    "calibrate --labels data.jsonl": 0,
+    "ledger info": 0,
+}
+
+
+def test_no_other_command_runs_one(folder: Path) -> None:
+    for (arguments, code), done in zip(OTHERS.items(), in_turn(folder, *OTHERS), strict=True):
+        assert (arguments, done.returncode) == (arguments, code), done.stderr
+        assert "Traceback" not in done.stderr
+        assert "sk-planted" not in done.stdout + done.stderr
+    assert not (folder / "log").exists(), (folder / "log").read_text()
 
 
 def test_a_judge_over_http_runs_none_either(folder: Path) -> None:
@@ -115,37 +164,40 @@ def plant_scorer(folder: Path) -> str:
     return f"Scorer code: {folder / 'my_scorers.py'}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "run data.jsonl -s my_scorers:short -q",
-        "run data.jsonl -s my_scorers:short --dry-run",
-        "score -s my_scorers:short --output Paris",
-        "audit data.jsonl -s my_scorers:short --draw 1 -q --dry-run",
-        "calibrate --labels data.jsonl -s my_scorers:short -q",
-        "scorers my_scorers:short",
-    ],
-)
-def test_only_the_named_module_of_the_folder_is_run_and_what_it_imports(folder: Path, arguments: str) -> None:
+NAMING = [
+    "run data.jsonl -s my_scorers:short -q",
+    "run data.jsonl -s my_scorers:short --dry-run",
+    "score -s my_scorers:short --output Paris",
+    "audit data.jsonl -s my_scorers:short --draw 1 -q --dry-run",
+    "calibrate --labels data.jsonl -s my_scorers:short -q",
+    "scorers my_scorers:short",
+]
+
+
+@pytest.mark.parametrize("commands", [NAMING, NAMING[:1], NAMING[4:5]], ids=["in turn", "run", "calibrate"])
+def test_only_the_named_module_of_the_folder_is_run_and_what_it_imports(folder: Path, commands: list[str]) -> None:
     line = plant_scorer(folder)
-    done = command(folder, *arguments.split())
-    assert done.stderr.startswith(line)
-    assert done.stderr.count("Scorer code") == 1
-    assert "Traceback" not in done.stderr
-    assert "ModuleNotFoundError" not in done.stdout
+    for done in in_turn(folder, *commands):
+        assert done.stderr.startswith(line)
+        assert done.stderr.count("Scorer code") == 1
+        assert "Traceback" not in done.stderr
+        assert "ModuleNotFoundError" not in done.stdout
     assert not (folder / "log").exists(), (folder / "log").read_text()
 
 
-@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_a_file_names_modules_of_its_own_folder(folder: Path, dry: list[str]) -> None:
+def test_a_file_names_modules_of_its_own_folder(folder: Path) -> None:
     below = folder / "below"
     below.mkdir()
     line = plant_scorer(below)
     (below / "run.toml").write_text('data = "../data.jsonl"\nscorers = ["my_scorers:short"]\n')
-    done = command(folder, "run", "below/run.toml", "-q", *dry)
-    assert (done.returncode, done.stderr) == (0, line)
+    *named_there, named_here = in_turn(
+        folder,
+        "run below/run.toml -q",
+        "run below/run.toml -q --dry-run",
+        "run below/run.toml -q -s my_scorers:short",
+    )
+    assert [(done.returncode, done.stderr) for done in named_there] == 2 * [(0, line)]
     assert not (folder / "log").exists(), (folder / "log").read_text()
-    named_here = command(folder, "run", "below/run.toml", "-q", "-s", "my_scorers:short")
     assert "no module my_scorers" in named_here.stderr
 
 
