@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -32,6 +33,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         assert server.stdout is not None
         next(line for line in server.stdout if "Running on" in line)
+        # It logs each request, and would wait once the pipe is full.
+        threading.Thread(target=server.stdout.read, daemon=True).start()
         settings = {"ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y", "ENDPOINT_URL": url, "DEFAULT_REGION": "us-east-1"}
         for name, value in settings.items():
             monkeypatch.setenv(f"AWS_{name}", value)
