@@ -290,6 +290,22 @@ def test_nothing_is_planned_for_bad_data(tmp_path: Path, text: str, message: str
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("renamed", ["reference", "output"])
+def test_a_file_with_a_renamed_column_is_refused(tmp_path: Path, renamed: str) -> None:
+    first = written(tmp_path, 8, "a.jsonl", label="x").read_text().replace('"q', '"a')
+    (tmp_path / "a.jsonl").write_text(first)
+    other = first.replace('"a', '"b').replace(f'"{renamed}"', '"col_7"')
+    (tmp_path / "b.jsonl").write_text(other)
+    pattern, message = str(tmp_path / "*.jsonl"), f"b.jsonl has no column for {renamed}, which other files have, but"
+    with pytest.raises(DataError, match=f"{message} 'col_7', which they don't have: name its columns as theirs, or"):
+        score_shard(pattern, ["json_valid", "exact_match"], 1, 2, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "b.jsonl").write_text(
+        other.replace('"label": "x"', '"group": "y"').replace('"col_7"', '"label"')
+    )  # a column that is only absent
+    score_shard(pattern, ["json_valid", "exact_match"], 1, 2, out=tmp_path / "out")
+
+
 def test_a_ledger_in_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a file, which several machines can't share; name one on PostgreSQL"):
         score_shard(written(tmp_path), "exact_match", 1, 1, out=tmp_path / "out", ledger=tmp_path / "ledger.db")

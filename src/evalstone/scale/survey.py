@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalstone._core.display import named
+from evalstone._core.display import joined, named
 from evalstone.agents.notes import Notes
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.files import DataFile
 from evalstone.datasets.identity import Version, digest_of, id_digest, used_id
 from evalstone.datasets.part_samples import Block, read_part, reader_of
 from evalstone.datasets.parts import Part, row_number
@@ -97,6 +98,27 @@ def _survey(part: Part, scorers: Sequence[Scorer], mapping: ColumnMapping | None
 
 
 @dataclass
+class _FileColumns:
+    """What the columns of a file are for."""
+
+    samples: int = 0
+    ignored: dict[str, None] = field(default_factory=dict[str, None])
+    lacking: dict[str, Counter[str] | None] = field(default_factory=dict[str, "Counter[str] | None"])
+
+    def add(self, found: PartSurvey) -> None:
+        """Add the survey of a part."""
+        self.samples += found.samples
+        self.ignored |= found.reader.ignored
+        _add_lacking(self.lacking, found.lacking)
+
+
+def _add_lacking(total: dict[str, Counter[str] | None], more: Mapping[str, Counter[str] | None]) -> None:
+    for signature, counts in more.items():
+        before = total.setdefault(signature, Counter())
+        total[signature] = None if counts is None or before is None else before + counts
+
+
+@dataclass
 class Survey:
     """What is known of a source: the surveys of its parts, merged in order."""
 
@@ -115,6 +137,7 @@ class Survey:
         self._version = Version()
         self._keys, self._flags = bytearray(), bytearray()
         self._rows = array("I")
+        self._files: dict[DataFile, _FileColumns] = {}
 
     def add(self, part: Part, found: PartSurvey) -> None:
         """Add the survey of the next part. Raises DataError if its rows don't go with those before."""
@@ -127,20 +150,37 @@ class Survey:
         self._rows.extend(found.rows)
         self.reader.merge(found.reader)
         self.notes.merge(found.notes)
-        for signature, counts in found.lacking.items():
-            before = self.lacking.setdefault(signature, Counter())
-            self.lacking[signature] = None if counts is None or before is None else before + counts
+        self._files.setdefault(part.file, _FileColumns()).add(found)
+        _add_lacking(self.lacking, found.lacking)
 
     def finish(self) -> None:
         """Check what only all parts show: unique IDs and known columns.
 
         Raises:
-            DataError: Two samples have the same ID, or no column is recognized.
+            DataError: Two samples have the same ID, no column is recognized, or a file names one otherwise.
         """
         if not self.samples:
             return
         self.reader.columns.check()
+        self._check_files()
         self._name_samples()
+
+    def _check_files(self) -> None:
+        """Raise DataError for a file in which a scorer lacks a field in all samples, if other files have the field, and
+        the file has a column that none of these has: it was renamed."""
+        files = {file: one for file, one in self._files.items() if one.samples}
+        for signature in self.lacking:
+            suited = [one for one in files.values() if one.lacking[signature] is None]
+            for file, one in files.items():
+                counts = one.lacking[signature]
+                absent = [] if counts is None else [name for name, number in counts.items() if number == one.samples]
+                other = [column for column in one.ignored if not any(column in each.ignored for each in suited)]
+                if suited and absent and other:
+                    raise DataError(
+                        f"{named(str(file.location))} has no column for {joined(absent)}, which other files have, but "
+                        f"{joined([repr(column) for column in other])}, which they don't have: name its columns as "
+                        "theirs, or score it as a run of its own"
+                    )
 
     @property
     def version(self) -> str:
