@@ -332,6 +332,7 @@ def test_samples_are_searched_in_every_run_and_filtered_by_slice(
     client = client_of(url)
     assert names(client.get(address(runs, "q=fail"))) == ["s5"]
     assert names(client.get(address(runs, "q=0.5&sort=order"))) == ["s1", "s2", "s5"]
+    assert names(client.get(address(runs, "q=0.5"))) == ["s1", "s2", "s5"]
     assert names(client.get(address(runs, "field=topic%3Dmaps&sort=order"))) == ["s2", "s4", "s6"]
     assert names(client.get(address(runs, "field=topic%3Dpost&q=0.5&show=changed"))) == ["s1"]
     assert client.get(address(runs, "field=other%3D1")).status == 400

@@ -13,6 +13,7 @@ import pytest
 from evalstone import Run, Sample, Score, evaluate
 from evalstone._core.json import storable
 from evalstone.errors import ConfigError
+from evalstone.view.indexing import index as module
 from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.index import Group, Index, OutdatedIndex
 from evalstone.view.query import SampleQuery
@@ -58,12 +59,19 @@ def test_samples_are_listed_worst_first_and_those_without_a_score_last(indexed: 
 
 @pytest.mark.parametrize("order", ["goodness", "order", "id", "cost", "tokens", "seconds", "score:given", "score:harm"])
 @pytest.mark.parametrize("size", [1, 2, 4, 9])
-def test_pages_have_each_sample_once_in_both_directions(indexed: Indexed, order: str, size: int) -> None:
+def test_pages_have_each_sample_once_in_both_directions(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch, order: str, size: int
+) -> None:
     with indexed(run_of(ANSWERS, [Given(), Harm()])) as index:
         for sort in (order, f"-{order}"):
             keys = walked(index, SampleQuery(sort=sort), size)
             assert keys == found(index, sort=sort)
             assert sorted(keys) == [f"s{n}" for n in range(1, 10)]
+            for few in (0, 50_000):
+                monkeypatch.setattr(module, "FEW", few)
+                assert walked(index, SampleQuery(sort=sort, q="much"), size) == keys
+                some = [key for key in keys if key in ("s1", "s6")]
+                assert walked(index, SampleQuery(sort=sort, q='"0.5"'), size) == some
 
 
 def test_outcomes_are_told_apart(indexed: Indexed) -> None:

@@ -18,13 +18,11 @@ from evalstone.view.indexing.comparison_build import total_key
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
-from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
+from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
 PAGE = 25
-FEW = 50_000
-"""From so many samples that a search finds on, those that are listed first are found sooner by their order."""
 
 
 @dataclass(frozen=True)
@@ -144,18 +142,19 @@ class StoredComparison:
     def page(self, query: CompareQuery, limit: int = PAGE) -> ComparedPage:
         """A page of the samples that a query finds. Errors as for `count`."""
         cursor, back = query.before or query.after, bool(query.before)
-        where, values = self._where(query)
+        # The index in this order would be walked to its end for what a search or another filter finds rarely.
+        sizes = [self._size(found) for found in self._searched(query)]
+        walk = query.show == "all" and min(sizes, default=0) >= FEW
+        where, values = self._where(query, walk=walk)
         by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
         down = (query.sort in ("change", "better")) != back
-        # The index in this order would be walked to its end for what a search finds.
-        sizes = [self._size(found) for found in self._searched(query)]
-        few = "NOT INDEXED " if sizes and min(sizes) < FEW else ""
+        table = "rows NOT INDEXED" if sizes and not walk else "rows"
         place = f"place {'<' if back else '>'} :place"
         if cursor:
             values["value"], values["place"] = read_place(cursor)
             where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
         rows: list[tuple[Any, ...]] = self._connection.execute(
-            f"SELECT {by}, place, name, {self._columns} FROM rows {few}WHERE {where} "
+            f"SELECT {by}, place, name, {self._columns} FROM {table} WHERE {where} "
             f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
             values,
         ).fetchall()
@@ -221,12 +220,14 @@ class StoredComparison:
         scorer = self._scorer(query)
         return range(len(self.scorers)) if scorer is None else [scorer]
 
-    def _where(self, query: CompareQuery) -> tuple[str, dict[str, Any]]:
+    def _where(self, query: CompareQuery, *, walk: bool = False) -> tuple[str, dict[str, Any]]:
+        """The condition of a query, with its values. walk: whether rows are taken in their order and then looked for in
+        what a search found, and not the other way round."""
         terms = ["1"]
         chosen, run = self._chosen(query), self.run(query)
         if query.show != "all":
             terms.append(condition(query.show, len(self.indexes), chosen, run))
-        terms += [f"place IN {found}" for found in self._searched(query)]
+        terms += [f"{'+' * walk}place IN {found}" for found in self._searched(query)]
         return " AND ".join(terms), {}
 
     def _searched(self, query: CompareQuery) -> list[str]:

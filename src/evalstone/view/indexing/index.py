@@ -25,7 +25,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
 from evalstone.view.indexing.files import refuse_damage
-from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
+from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
 from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
@@ -133,8 +133,8 @@ class Index:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._found = ""
-        """The search whose cases are in the table of hits."""
+        self._found = "", 0
+        """The search whose cases are in the table of hits, and their number."""
         self._pack: tuple[int, Sequence[bytes]] = 0, []
         """The pack that was read last, and its lines."""
         try:
@@ -249,10 +249,12 @@ class Index:
         """How many cases a query finds. Raises ConfigError if it names a scorer or field that the run doesn't have."""
         if not query.is_filtered:
             return self.totals["all"]
+        if (hits := self._only_searched(query)) is not None:
+            return hits
         where, values = self._where(query)
-        only_words = query.filters == SampleQuery(q=query.q) and search_of(query.q) != ""
-        table = "hits" if only_words else f"cases NOT INDEXED WHERE {where}"
-        return int(self._connection.execute(f"SELECT count(*) FROM {table}", values).fetchone()[0])
+        return int(
+            self._connection.execute(f"SELECT count(*) FROM cases NOT INDEXED WHERE {where}", values).fetchone()[0]
+        )
 
     def page(self, query: SampleQuery, limit: int = PAGE) -> Page:
         """A page of the cases that a query finds. Errors as for `count`."""
@@ -388,11 +390,13 @@ class Index:
     def _rows(self, query: SampleQuery, column: str, cursor: str, limit: int, *, back: bool) -> list[Sequence[Any]]:
         """Rows after a cursor, or before it, those without a value last."""
         where, values = self._where(query)
+        # One pass over the table takes as long for every filter. An index in this order would be walked to its end for
+        # what few samples have, such as failures, which have no mean; it is soon at the end of a page of many.
+        table = "NOT INDEXED " * query.is_filtered
+        if column in self._indexed and (self._only_searched(query) or 0) >= FEW:
+            table, where = "", "+place IN hits"
         value, place = read_place(cursor) if cursor else (None, 0)
         rows: list[Sequence[Any]] = []
-        # An index in this order would be walked to its end for what few samples have, such as failures, which have no
-        # mean. One pass over the table takes as long for every filter.
-        table = "NOT INDEXED " * query.is_filtered
         without = f"{column} IS NULL", f"place {'<' if back else '>'} :place", f"place{' DESC' * back}"
         down = query.descending != back
         sign = "<" if down else ">"
@@ -411,15 +415,25 @@ class Index:
                 break
         return rows
 
-    def _find(self, search: str) -> None:
-        """Put the cases that a search finds into a table, once: a page asks for them several times."""
-        if search != self._found:
+    @property
+    def _indexed(self) -> Sequence[str]:
+        """The columns in whose order there is an index."""
+        return "place", "key", "goodness", *(f"v{number}" for number in range(len(self.scorers)))
+
+    def _only_searched(self, query: SampleQuery) -> int | None:
+        """How many cases a query finds that does nothing but search; None for any other."""
+        search = search_of(query.q)
+        return self._find(search) if search and query.filters == SampleQuery(q=query.q) else None
+
+    def _find(self, search: str) -> int:
+        """Put the cases that a search finds into a table, once: a page asks for them several times. Their number."""
+        if search != self._found[0]:
             self._connection.execute("PRAGMA temp_store=MEMORY")
             self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS hits (place INTEGER PRIMARY KEY)")
             self._connection.execute("DELETE FROM hits")
             insert = "INSERT INTO hits SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
-            self._connection.execute(insert, (search,))
-            self._found = search
+            self._found = search, self._connection.execute(insert, (search,)).rowcount
+        return self._found[1]
 
     def _where(self, query: SampleQuery) -> tuple[str, dict[str, Any]]:
         """The condition of a query, with its values."""

@@ -11,6 +11,8 @@ from evalstone.ledger.base import storable
 
 MOST_AT_ONCE = 1000
 """The rows that are read together where all of a list are."""
+FEW = 50_000
+"""From so many rows that a search finds on, those that are listed first are found sooner by their order."""
 Row = TypeVar("Row")
 
 
