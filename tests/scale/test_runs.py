@@ -262,6 +262,18 @@ def test_a_worker_with_other_code_scores_nothing(tmp_path: Path, change: dict[st
         scoring_blocks(replace(scoring, **change), out, plan).__enter__()
 
 
+def test_samples_of_a_file_that_is_gone_say_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    score_shard("d.jsonl", "exact_match", 1, 1, out="out")
+    merge("out")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run = evalstone.read_run("../out")
+    with pytest.raises(ConfigError, match=r"^d\.jsonl, which has .*, isn't there; its path is relative to the folder"):
+        list(run.samples or ())
+
+
 def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:
     data, out = written(tmp_path), tmp_path / "out"
     score_shard(data, "exact_match", 1, 2, out=out)
