@@ -1,6 +1,7 @@
-"""How fast the pages are: a ledger with two large runs, their indexes and comparison, and each kind of page.
+"""How fast the pages are: a ledger with two large runs, their indexes and comparison, each kind of page, and ledgers
+with many live scores and with many runs.
 
-    python bench/view.py [--samples 250000] [--requests 40] [--folder DIR]
+    python bench/view.py [--samples 250000] [--live 250000] [--runs 10000] [--requests 40] [--folder DIR]
 
 Makes a ledger of two runs over samples scored by four code scorers (10^6 records each by default), or uses the one that
 is in the folder, and prints how long it takes to show the first page in a new process, to make the index of a run and
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from urllib.parse import quote
 
 from evalstone import Sample, Score, Scorer, Skipped, evaluate
 from evalstone.judge_quality.labeling import Labeling, Sheet
+from evalstone.ledger import live
 from evalstone.ledger.base import INDEXES
 from evalstone.ledger.labels import write_label
 from evalstone.ledger.store import Ledger
+from evalstone.types import Failed, Record, scorer_name
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.indexing.comparisons import Comparisons
@@ -36,6 +39,12 @@ from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
 
 TOPICS = ("billing", "returns", "shipping", "warranty", "account")
+ENTITIES = 40
+"""The number of entities that live scores are of."""
+DAYS = 30
+"""The days over which live scores are spread."""
+FRAME = 5000
+"""The live scores that are written at once."""
 LABELS = 40
 """The number of labels behind the page for labeling."""
 WORDS = 20_000
@@ -127,6 +136,47 @@ def make(url: str, number: int) -> tuple[str, str]:
         print(f"{len(run):,} records in {time.perf_counter() - began:.0f} s, {Path(url).stat().st_size / 1e6:,.0f} MB")
         del run, given
     return ids[0], ids[1]
+
+
+def make_live(url: str, number: int) -> None:
+    """A ledger with a stream of live scores, if it isn't there."""
+    if Path(url).exists():
+        return
+    draw, signatures, began = random.Random(3), [Given().signature, Second().signature], time.time() - DAYS * 86_400
+    with Ledger(url) as ledger:
+        for start in range(0, number, FRAME):
+            rows = [
+                live.LiveScore(
+                    id=f"o/{place}", stream="shop", source="live", signature=signatures[place % 2], owner="o",
+                    submitted=began + place * DAYS * 86_000 / number, entity=f"agent {draw.randrange(ENTITIES)}",
+                )
+                for place in range(start, min(start + FRAME, number))
+            ]  # fmt: skip
+            ended: list[live.LiveScore] = []
+            for row in live.write_frame(ledger, [], rows, []):
+                outcome = (
+                    Failed("the judge is down") if draw.random() < 0.01 else Score(round(draw.random(), 2), "found")
+                )
+                name = scorer_name(row.signature)
+                ended.append(row.ended(Record(sample_id="q", scorer=name, signature=row.signature, outcome=outcome)))
+            live.finish(ledger, ended)
+
+
+def make_runs(url: str, number: int) -> None:
+    """A ledger with many runs of twenty samples over five datasets, if it isn't there."""
+    if Path(url).exists():
+        return
+    first = evaluate(samples(20), [Given(), Second()], ledger=url, name="first")
+    with Ledger(url) as ledger:
+        row = ledger.run(first.id)
+        if row is None:
+            raise SystemExit("a run is gone")
+        for place in range(number - 1):
+            own = {"id": f"{first.id}-{place:05}", "name": f"run {place}", "tags": [f"tag {place % 7}"]}
+            dataset = {**row.metadata["dataset"], "name": f"data {place % 5}"}
+            copied = replace(row, id=own["id"], finished=None, metadata={**row.metadata, **own, "dataset": dataset})
+            ledger.start_run(copied)
+            ledger.finish_run(copied.id, row.finished, copied.metadata)
 
 
 def label(shelf: Shelf, run: str) -> None:
@@ -229,10 +279,50 @@ def kinds(runs: tuple[str, str], number: int, draw: random.Random) -> dict[str, 
     }
 
 
+def of_live() -> dict[str, Callable[[], str]]:
+    """The pages of live scores."""
+    draw = random.Random(2)
+    return {
+        "live": lambda: "/live",
+        "live, a stream": lambda: "/live/shop",
+        "live, an entity": lambda: f"/live/shop?entity=agent+{draw.randrange(ENTITIES)}",
+        "live, a day": lambda: "/live/shop?since=24h",
+    }
+
+
+def of_runs() -> dict[str, Callable[[], str]]:
+    """The list of many runs."""
+    draw = random.Random(2)
+    return {
+        "many runs": lambda: "/",
+        "many runs, a dataset": lambda: f"/?dataset=data+{draw.randrange(5)}",
+        "many runs, a tag, by a score": lambda: f"/?tag=tag+{draw.randrange(7)}&sort=score:given",
+        "many runs, a word": lambda: f"/?q={draw.randrange(1000)}",
+    }
+
+
+def measure(shelf: Shelf, pages: Mapping[str, Callable[[], str]], requests: int) -> None:
+    """Print the time of each kind of page."""
+    app = application(shelf)
+    for name, address in pages.items():
+        get(app, address())
+        wall, cpu, length = list[float](), list[float](), 0
+        for _ in range(requests):
+            asked = address()
+            before = time.perf_counter(), time.process_time()
+            length = len(get(app, asked))
+            wall.append(1000 * (time.perf_counter() - before[0]))
+            cpu.append(1000 * (time.process_time() - before[1]))
+        cells = (f"{quantile(wall, s):,.0f} ({quantile(cpu, s):,.0f})" for s in (0.5, 0.95))
+        print(f"{name:28}{''.join(f'{cell:>16}' for cell in cells)}{length:>10,}")
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=250_000)
+    parser.add_argument("--live", type=int, default=250_000)
+    parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
@@ -274,19 +364,12 @@ def main() -> None:
             print(f"{what}: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU time), {size / 1e6:,.0f} MB")
         del opened
         label(shelf, runs[0])
-        app, draw = application(shelf), random.Random(1)
         print(f"{'page':28}{'p50':>16}{'p95':>16}{'bytes':>10}")
-        for name, address in kinds(runs, options.samples, draw).items():
-            get(app, address())
-            wall, cpu, length = list[float](), list[float](), 0
-            for _ in range(options.requests):
-                asked = address()
-                before = time.perf_counter(), time.process_time()
-                length = len(get(app, asked))
-                wall.append(1000 * (time.perf_counter() - before[0]))
-                cpu.append(1000 * (time.process_time() - before[1]))
-            cells = (f"{quantile(wall, s):,.0f} ({quantile(cpu, s):,.0f})" for s in (0.5, 0.95))
-            print(f"{name:28}{''.join(f'{cell:>16}' for cell in cells)}{length:>10,}")
+        measure(shelf, kinds(runs, options.samples, random.Random(1)), options.requests)
+        make_live(many := str(folder / "live.db"), options.live)
+        measure(Shelf(many), of_live(), options.requests)
+        make_runs(many := str(folder / "runs.db"), options.runs)
+        measure(Shelf(many), of_runs(), options.requests)
 
 
 if __name__ == "__main__":
