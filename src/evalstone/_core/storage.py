@@ -78,6 +78,11 @@ class Location:
     def __str__(self) -> str:
         return f"{self.scheme}://{self.path}" if self.scheme else self.path
 
+    @property
+    def absolute(self) -> Location:
+        """The same location, whatever folder a process is in."""
+        return self if self.scheme else replace(self, path=str(Path(self.path).resolve()))
+
     def __truediv__(self, name: str) -> Location:
         return Location(f"{self.path.rstrip('/')}/{name}" if self.scheme else str(Path(self.path, name)), self.scheme)
 

@@ -72,9 +72,7 @@ class Block:
 def check_unchanged(location: Location) -> None:
     """Raise ConfigError if a file isn't what it was when it was listed."""
     if (found := location.found()) is None:
-        relative = location.local is not None and not location.local.is_absolute()
-        hint = "; its path is relative to the folder that the run was planned in: go there" if relative else ""
-        raise ConfigError(f"{named(str(location))}, which has the samples of the run, isn't there{hint}")
+        raise ConfigError(f"{named(str(location))}, which has the samples of the run, isn't there")
     if (found.size, found.changed) != (location.size, location.changed):
         raise changed_since(location)
 

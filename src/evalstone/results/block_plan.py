@@ -70,7 +70,7 @@ class BlockPlan:
             "ignored": list(self.ignored),
             "notes": list(self.notes),
             "files": [
-                {"address": str(file.location), "size": file.location.size, "changed": file.location.changed}
+                {"address": str(file.location.absolute), "size": file.location.size, "changed": file.location.changed}
                 for file in self.files
             ],
             "blocks": [
@@ -133,7 +133,8 @@ class BlockPlan:
 
     def is_of(self, files: Sequence[DataFile], map: ColumnMapping | None) -> bool:
         """Whether the plan was made of these files, as they are now, and with this mapping of columns."""
-        return [file.location for file in files] == [file.location for file in self.files] and map == self.map
+        here, planned = ([file.location.absolute for file in listed] for listed in (files, self.files))
+        return here == planned and map == self.map
 
 
 @dataclass(frozen=True)
