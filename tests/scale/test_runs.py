@@ -28,10 +28,10 @@ from evalstone.datasets.parts import Part
 from evalstone.errors import RunStopped
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.block_plan import BlockPlan
-from evalstone.results.record_tables import KEEPS, Keep
+from evalstone.results.record_tables import KEEPS, Keep, record_tables
 from evalstone.scale import ScoreBatches, merge, runs, score_shard
 from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, shard_of, surveying
-from evalstone.scale.scoring import Scoring
+from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness
 
@@ -250,6 +250,31 @@ def test_processes_that_planned_at_the_same_moment_are_not_merged(
     with pytest.raises(ConfigError, match=message):
         merge(tmp_path / "out")
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_a_block_that_lacks_records_is_neither_written_nor_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out, whole = written(tmp_path), tmp_path / "out", OpenScoring.score
+
+    def short(*given: Any) -> Scored:
+        scored = whole(*given)
+        return replace(scored, records=scored.records[:-1])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenScoring, "score", short)
+        with pytest.raises(DataError, match=r"^block 0 has \d+ records, not \d+, and isn't written$"):
+            score_shard(data, SCORERS[:2], 1, 1, out=out)
+    assert not (out / "blocks").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "record_tables", lambda found, *rest, **more: record_tables(found[:-1], *rest, **more))
+        score_shard(data, SCORERS[:2], 1, 1, out=out)
+    message = (
+        r"-000000\.parquet has \d+ records of answer_correctness.*, and \d+ samples; delete it, and score it again"
+    )
+    with pytest.raises(DataError, match=message):
+        merge(out)
+    assert not (out / "summary.json").exists()
 
 
 @pytest.mark.parametrize("change", [{"scorers": "rouge_l"}, {"judge": GPT}])

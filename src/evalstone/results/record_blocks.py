@@ -221,6 +221,19 @@ class RecordBlocks(StoredRecords):
         """What the metadata of each block say."""
         return [block.said for block in self._blocks]
 
+    def check_samples(self, samples: Sequence[int]) -> None:
+        """Raise DataError, naming the file, unless every block has a record of each scorer for all its samples.
+
+        samples: The number of samples of each block.
+        """
+        for block, expected in zip(self._blocks, samples, strict=True):
+            for signature, counts in block.counts.items():
+                if (found := counts.n_score + counts.n_skipped + counts.n_failed) != expected:
+                    raise DataError(
+                        f"{block.records} has {count(found, 'record')} of {signature}, and "
+                        f"{count(expected, 'sample')}; delete it, and score it again"
+                    )
+
     @property
     def dropped(self) -> int:
         """The number of items that were dropped from answers. Scorers share the calls that gave these."""

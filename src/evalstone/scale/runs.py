@@ -196,11 +196,14 @@ def score_block(
 
     Raises:
         ConfigError: Its file has changed.
+        DataError: A sample has no record of a scorer.
         RunAborted: The judge is gone, or refuses the key.
     """
     samples = list(block.read(plan.map))
     began = datetime.now(UTC)
     scored = opened.score(samples, on_record)
+    if (found := len(scored.records)) != (expected := block.samples * len(plan.scorers)):
+        raise DataError(f"block {block.number} has {count(found, 'record')}, not {expected:,}, and isn't written")
     table, calls = record_tables(
         scored.records,
         plan.scorers,
@@ -238,7 +241,7 @@ def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> R
 
     Raises:
         ConfigError: There is no plan, blocks are missing, or there are some of another plan.
-        DataError: A block is damaged, or was scored otherwise than the plan says.
+        DataError: A block is damaged, lacks records, or was scored otherwise than the plan says.
     """
     plan = BlockPlan.read(folder)
     if plan is None:
@@ -256,6 +259,7 @@ def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> R
             "score them again"
         )
     records = RecordBlocks.of_folder(folder, plan.scorers, plan.fingerprint, len(plan.blocks), plan.keep)
+    records.check_samples([block.samples for block in plan.blocks])
     run = _run_of(plan, records, name, tags)
     write_summary(run, folder, records)
     return run
