@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,20 @@ def test_default_ids_avoid_ids_of_ones_own(tmp_path: Path) -> None:
     own = load([{"output": "x"}]).samples[0].id
     text = '{"output": "x"}\n' * 3 + f'{{"output": "y", "id": "{own}-2"}}\n'
     assert surveyed(written(tmp_path, a=text)).renamed == {1: f"{own}-3", 2: f"{own}-4"}
+
+
+@pytest.mark.no_cover
+def test_many_equal_samples_are_named_in_a_short_time(tmp_path: Path) -> None:
+    """Each with a pass over the others would take 30 s."""
+    (file,) = find_all(str(written(tmp_path, a='{"output": "x"}\n')))
+    one, number, found = survey(Part(file, 0, 16), SCORERS), 100_000, Survey()
+    rows = one.rows * number
+    found.add(Part(file), replace(one, keys=one.keys * number, flags=one.flags * number, rows=rows))
+    start = time.process_time()
+    found.finish()
+    assert time.process_time() - start < 5
+    own = load([{"output": "x"}]).samples[0].id
+    assert found.renamed == {place: f"{own}-{place + 1}" for place in range(1, number)}
 
 
 def test_a_repeated_id_names_both_lines(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from evalstone._core.display import joined, named
 from evalstone.agents.notes import Notes
@@ -189,25 +190,25 @@ class Survey:
 
     def _name_samples(self) -> None:
         """Give samples with the default ID of an earlier one an ID of their own, as `made_unique` does."""
+        import numpy as np  # noqa: PLC0415 - as in `stats`
+
+        if not (repeated := self._repeated()):
+            return
+        keys, flags = np.frombuffer(self._keys, np.uint64), np.frombuffer(self._flags, np.uint8)
+        others = np.sort(keys[(flags & _IN_DEFAULT_FORM) == 0])
+        """The keys of IDs that don't look like default ones."""
         counts, taken = Counter[bytes](), set[bytes]()
-        for first, place in self._repeated():
+        for first, place in repeated:
             if self._flags[place] & _OWN:
                 where, sample = self._read(place, numbered=True)
                 raise used_id(where, sample.id, self._read(first, numbered=True)[0])
             key = bytes(self._keys[place * _KEY : (place + 1) * _KEY])
             number, name = counts[key] + 2, f"hash-{key.hex()}"
-            while (new := id_digest(f"{name}-{number}")[:_KEY]) in taken or self._is_used(new):
+            while (new := id_digest(f"{name}-{number}")[:_KEY]) in taken or _has(others, np.frombuffer(new, np.uint64)):
                 number += 1
             counts[key] = number - 1
             taken.add(new)
             self.renamed[place] = f"{name}-{number}"
-
-    def _is_used(self, key: bytes) -> bool:
-        """Whether an ID that doesn't look like a default one has this key."""
-        at = self._keys.find(key)
-        while at >= 0 and (at % _KEY or self._flags[at // _KEY] & _IN_DEFAULT_FORM):
-            at = self._keys.find(key, at + 1)
-        return at >= 0
 
     def place_of(self, sample: int) -> tuple[int, int]:
         """The number of the part that has a sample, and the sample's number in it."""
@@ -240,6 +241,12 @@ class Survey:
         if sample is None:
             raise DataError(f"{named(str(part.file.location))} has changed while it was read")
         return f"{where} of {named(part.file.location.name)}", sample
+
+
+def _has(ordered: Any, value: Any) -> bool:
+    """Whether a sorted array has the value of an array of one."""
+    at = int(ordered.searchsorted(value)[0])
+    return at < len(ordered) and ordered[at] == value[0]
 
 
 def blocks_of(survey: Survey) -> tuple[Block, ...]:
