@@ -116,6 +116,7 @@ async def aevaluate(
     check_flags(cache=cache)
     check_argument("progress", progress, bool | None)
     check_argument("stop", stop, StopSignal | None)
+    check_argument("keep", keep, Keep)
     check_argument("tags", tags, Annotated[Any, _TAGS])
     labels = (tags,) if isinstance(tags, str) else tuple(tags)
     if progress is None:  # a terminal or a notebook

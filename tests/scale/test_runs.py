@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -355,6 +355,27 @@ def test_a_file_with_a_renamed_column_is_refused(tmp_path: Path, renamed: str) -
 def test_a_ledger_in_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a file, which several machines can't share; name one on PostgreSQL"):
         score_shard(written(tmp_path), "exact_match", 1, 1, out=tmp_path / "out", ledger=tmp_path / "ledger.db")
+
+
+def test_what_is_kept_is_checked_before_anything_is_scored(tmp_path: Path) -> None:
+    data, keep, message = (
+        written(tmp_path),
+        cast("Keep", "score"),
+        "keep must be 'all', 'evidence' or 'scores', not 'scor",
+    )
+    with pytest.raises(ConfigError, match=message):
+        score_shard(data, "exact_match", 1, 1, out=tmp_path / "out", keep=keep)
+    run = evaluate(data, "exact_match", ledger=None)
+    with pytest.raises(ConfigError, match=message):
+        evalstone.write_run(run, tmp_path / "out", keep=keep)
+    with pytest.raises(ConfigError, match=message):
+        evaluate(data, "exact_match", ledger=None, keep=keep)
+    assert not (tmp_path / "out").exists()
+    score_shard(data, "exact_match", 1, 1, out=tmp_path / "out")
+    plan = (tmp_path / "out" / "plan.json").read_text()
+    (tmp_path / "out" / "plan.json").write_text(plan.replace('"keep": "all"', '"keep": "score"'))
+    with pytest.raises(DataError, match=r"plan\.json isn't a plan: " + message):
+        merge(tmp_path / "out")
 
 
 def test_a_shard_is_one_of_all(tmp_path: Path) -> None:

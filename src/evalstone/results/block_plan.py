@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.file_format import PLAN_FORMAT, installed_version
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
@@ -103,7 +104,7 @@ class BlockPlan:
                 judges=stored.judges,
                 asked=stored.asked,
                 keep_reasoning=stored.keep_reasoning,
-                keep=cast("Keep", stored.keep),
+                keep=check_argument("keep", stored.keep, Keep),
                 map=cast("ColumnMapping | None", stored.map),
                 files=files,
                 blocks=tuple(_blocks(stored.blocks, files)),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.files import cannot_write, file_lines, file_text, is_folder, json_value, make_folder
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
@@ -76,6 +77,7 @@ def write_run(run: Run, folder: str | Path, *, keep: Keep | None = None) -> Path
         WriteError: the disk is full. The run is written without its samples if there is space for the rest.
     """
     check_runs(run=run)
+    check_argument("keep", keep, Keep | None)
     path = prepare(folder)
     remove_results(path)  # whatever ends this, the folder never has parts of two runs
     records, data = run.records, run.to_dict()

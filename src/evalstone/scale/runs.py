@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeAlias
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.display import count
 from evalstone._core.file_format import installed_version
 from evalstone._core.front_ends import Setting, WordingPart
@@ -74,6 +75,7 @@ def planned(
         ConfigError: Nothing can be scored, a judge has no key, or the folder has the blocks of another plan.
         RunStopped: `stop` was requested.
     """
+    check_argument("keep", keep, Keep)
     files, plan = find_all(source), scoring.plan
     scoring.check()
     if (before := _plan_in(folder, plan, keep)) is not None and before.is_of(files, scoring.map):
