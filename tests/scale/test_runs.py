@@ -135,6 +135,26 @@ def test_a_finished_block_is_not_scored_again(tmp_path: Path) -> None:
         merge(out)
 
 
+class Counted(Scorer):
+    """Counts the samples that it scored."""
+
+    name = "counted"
+    seen: ClassVar[list[str]] = []
+
+    def score(self, *, output: str) -> Score:
+        self.seen.append(output)
+        return Score(1.0)
+
+
+def test_a_block_that_another_process_wrote_meanwhile_is_not_scored_again(tmp_path: Path) -> None:
+    out = Location.of(tmp_path / "out")
+    plan = planned(str(written(tmp_path)), scoring := Scoring(scorers=Counted()), out)
+    for expected in (True, False):  # as a worker that is lost before its result arrives, and the one after it
+        with scoring_blocks(scoring, out, plan) as score:
+            assert score(plan.blocks[0]) == (60, expected)
+    assert len(Counted.seen) == 45  # the others have no output
+
+
 GPT = ModelJudge("openai/gpt-5.1", api_key="k")
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count
@@ -187,20 +187,32 @@ def missing_blocks(folder: Location, plan: BlockPlan) -> list[Block]:
     return [block for block in plan.blocks if block_name(plan.fingerprint, block.number) not in there]
 
 
+class BlockResult(NamedTuple):
+    """What became of a block."""
+
+    samples: int
+    """The number of its samples."""
+    now: bool
+    """Whether it was scored now; otherwise, it was there before."""
+
+
 def score_block(
     folder: Location,
     plan: BlockPlan,
     block: Block,
     opened: OpenScoring,
     on_record: Callable[[], None] | None = None,
-) -> int:
-    """Score a block, write its files, and return the number of its samples. on_record: as for `OpenScoring.score`.
+) -> BlockResult:
+    """Score a block that isn't there, and write its files. on_record: as for `OpenScoring.score`.
 
     Raises:
         ConfigError: Its file has changed.
         DataError: A sample has no record of a scorer.
         RunAborted: The judge is gone, or refuses the key.
     """
+    records_file, calls_file = block_files(folder, plan, block)
+    if records_file.found() is not None:  # another process scored it, maybe one whose result was lost
+        return BlockResult(block.samples, now=False)
     samples = list(block.read(plan.map))
     began = datetime.now(UTC)
     scored = opened.score(samples, on_record)
@@ -219,11 +231,10 @@ def score_block(
         reasoned=scored.reasoned,
         cautions=[{"judge": judge, **note.to_dict()} for judge, note in scored.cautions],
     )
-    records_file, calls_file = block_files(folder, plan, block)
     if calls is not None:  # first, because a block is done once its records are there
         calls_file.write(partial(write_table, calls, folder=CALLS))
     records_file.write(partial(write_table, table))
-    return len(samples)
+    return BlockResult(block.samples, now=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +341,7 @@ def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
 @contextmanager
 def scoring_blocks(
     scoring: Scoring, folder: Location, plan: BlockPlan, stop: StopSignal | None = None, shown: Phase | None = None
-) -> Generator[Callable[[Block], int]]:
+) -> Generator[Callable[[Block], BlockResult]]:
     """What scores blocks in one process, with one session, which is closed at the end.
 
     stop: as for `OpenScoring`. shown: a phase that counts samples once they are scored.
@@ -345,9 +356,12 @@ def scoring_blocks(
         )
     with contextlib.closing(OpenScoring(scoring, plan.fingerprint, stop)) as opened:
 
-        def score(block: Block) -> int:
+        def score(block: Block) -> BlockResult:
             counting = None if shown is None else _Counting(shown, len(plan.scorers))
-            return score_block(folder, plan, block, opened, counting)
+            result = score_block(folder, plan, block, opened, counting)
+            if shown is not None and not result.now:
+                shown.done += result.samples
+            return result
 
         yield score
 
@@ -401,8 +415,8 @@ def run_on(
         blocks = missing_blocks(folder, plan)
         with phase(f"scoring on {engine.name}", "sample", plan.n_samples) as progress:
             progress.done = plan.n_samples - sum(block.samples for block in blocks)
-            for samples in engine.map(partial(scoring_blocks, scoring, folder, plan), blocks, ordered=False):
-                progress.done += samples
+            for result in engine.map(partial(scoring_blocks, scoring, folder, plan), blocks, ordered=False):
+                progress.done += result.samples
     return merged(folder, name=name, tags=tags)
 
 
@@ -433,10 +447,8 @@ def run_shard(
         scoring_blocks(scoring, folder, plan, stop, progress) as score,
     ):
         for block in own:
-            # Another process may have scored it meanwhile.
-            if block.number in missing and block_files(folder, plan, block)[0].found() is None:
-                score(block)
-                scored += 1
+            if block.number in missing:
+                scored += score(block).now
     return scored, len(own)
 
 
