@@ -274,8 +274,8 @@ def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
                 )
             },
             "threshold=1.0: accuracy 0.750 with 50.0% escalated; primary alone 0.250, fallback alone 1.000 "
-            "(4 labeled verdicts); of what the primary keeps, at most 5.0% is wrong, with 95% confidence "
-            "(1 of 99 labeled)",
+            "(4 labeled verdicts); of the questions that the primary keeps, at most 5.0% are answered wrongly, with "
+            "95% confidence (1 of 99 labeled, one verdict each)",
         ),
     ],
 )
@@ -331,8 +331,9 @@ def test_a_threshold_is_fitted_to_a_limit_of_what_is_kept_wrongly() -> None:
     ],
 )
 def test_a_risk_that_is_not_shown_is_refused(cases: list[Case], more: dict[str, Any], told: str) -> None:
+    options: dict[str, Any] = {"risk": 0.05, **more}
     with pytest.raises(ConfigError) as caught:
-        fit_threshold(cases, **{"risk": 0.05, **more})
+        fit_threshold(cases, **options)
     assert told in str(caught.value)
 
 

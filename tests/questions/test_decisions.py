@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import pytest
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from evalstone import Prompt, questions
 from evalstone._core.json import to_jsonable
@@ -22,12 +24,20 @@ from evalstone.questions import (
     JudgePlan,
     JudgeRequests,
     ListClaims,
+    MiniCheck,
     Question,
     VerifyClaims,
 )
+from evalstone.questions.answers import JudgeAnswer, item_probabilities
 from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, GiveNumber
-from evalstone.questions.decisions import DATA_RULE, answers_kind, as_decisions, read_decisions, stored_decisions
-from evalstone.questions.decisions import stored_text as stored
+from evalstone.questions.decisions import (
+    DATA_RULE,
+    answers_kind,
+    as_decisions,
+    read_decisions,
+    stored_decisions,
+    stored_text,
+)
 from evalstone.questions.markers import Explains, WorstFirst
 from evalstone.questions.rating import RateByCriterion, rating_prompt
 from evalstone.questions.verdict import YesNoVerdict
@@ -78,6 +88,12 @@ KINDS: list[type[Question[Any]]] = [
 ]
 
 
+def stored(question: Question[Any], answers: Any) -> str:
+    closed = as_decisions(question)
+    assert closed is not None
+    return stored_text(question, closed, answers)
+
+
 def filled(kind: type[Question[Any]]) -> Question[Any]:
     """A question of a kind with two items in each list."""
     needed = [f for f in dataclasses.fields(kind) if f.name != "prompt" and f.name not in kind.settings]
@@ -91,7 +107,7 @@ def test_every_question_is_closed_or_open_and_a_closed_one_reads_any_answer(kind
     closed = as_decisions(question)
     assert (closed is not None) == (kind.kind in CLOSED)
     assert kind.kind in CLOSED | OPEN
-    assert answers_kind(kind) or closed is None
+    assert answers_kind(kind) == (closed is not None) or kind is MiniCheck
     if closed is None:
         return
     names = [decision.name for decision in closed.decisions]
@@ -100,7 +116,8 @@ def test_every_question_is_closed_or_open_and_a_closed_one_reads_any_answer(kind
         assert decision.instructions.endswith(DATA_RULE)
         assert len(decision.options) >= 2
         assert not any(word in decision.instructions for word in ("in this order:", "reason:", "lacking:", "{{", "<<"))
-        assert decision.kind == "predicate" or all(decision.options.values()) or kind in (JudgeAlignment, JudgePlan)
+        # The others say it of the key, which is in the instructions.
+        assert all(decision.options.values()) or kind in (JudgeAlignment, JudgePlan, JudgeRequests)
     for place in range(2):  # the first and the second option of each
         answers = [certain(decision.options, place) for decision in closed.decisions]
         found = read_decisions(question, answers)
@@ -141,8 +158,7 @@ def test_a_verdict_on_each_item_is_one_decision_each() -> None:
     assert "Decide about number 2 of the instructions only." in closed.decisions[1].instructions
     found = read_decisions(
         question,
-        [certain("abc", 0), certain("abc", 0)]
-        and [
+        [
             {"yes": 0.2, "no": 0.5, "not_applicable": 0.3},
             {"yes": 0.7, "no": 0.2, "not_applicable": 0.1},
         ],
@@ -189,7 +205,7 @@ def test_a_reply_of_several_parts_is_one_decision_for_each() -> None:
     assert "system_prompt" not in closed.state
     names = ["intent_score", "requirements_score", "completeness_score", "appropriateness_score"]
     assert [decision.name for decision in closed.decisions] == names
-    assert 'Decide about "intent" only.' in closed.decisions[0].instructions
+    assert 'Decide about "intent", "score" only.' in closed.decisions[0].instructions
     assert "does the answer respond to what was mainly wanted?" in closed.decisions[0].instructions
 
 
@@ -280,8 +296,12 @@ def test_a_reply_type_of_ones_own() -> None:
     assert closed is not None
     assert [(each.name, each.kind, dict(each.options)) for each in closed.decisions] == [
         ("polite", "predicate", {"yes": "", "no": ""}),
-        ("level", "choice", {"low": "hardly.", "high": ""}),
+        ("level", "choice", {"low": "", "high": ""}),
     ]
+    # A prompt of one's own is kept whole.
+    for decision in closed.decisions:
+        assert decision.instructions.startswith("- polite: whether it is polite.\n- low: hardly.")
+        assert f'Decide about "{decision.name}" only.' in decision.instructions
     answers = [{"yes": 0.6, "no": 0.4}, {"low": 0.1, "high": 0.9}]
     assert read_decisions(JudgeTone(text="t"), answers).value == Tone(polite=True, level="high")
     assert as_decisions(JudgeNoted(text="t")) is None
@@ -314,8 +334,10 @@ def test_no_items_are_no_decisions() -> None:
         "[1]",
         "{}",
         '{"verdict": "yes"}',
-        '{"verdict": {"yes": 1, "no": 0}, "more": {}}',
-        '{"other": {"yes": 1, "no": 0}}',
+        '{"verdict": {"yes": 1, "no": 0}}',
+        '{"probabilities": {"verdict": "yes"}}',
+        '{"probabilities": {"verdict": {"yes": 1, "no": 0}, "more": {}}}',
+        '{"probabilities": {"other": {"yes": 1, "no": 0}}}',
     ],
 )
 def test_other_texts_are_no_stored_decisions(reply: str) -> None:
@@ -326,12 +348,16 @@ def test_other_texts_are_no_stored_decisions(reply: str) -> None:
 def test_stored_probabilities_are_checked_again() -> None:
     question = ClaimSupported(claim="a", context=("b",))
     with pytest.raises(ReplyError, match=r"whose sum is 1\.4, not 1"):
-        stored_decisions(question, '{"verdict": {"yes": 0.7, "no": 0.7}}')
+        stored_decisions(question, '{"probabilities": {"verdict": {"yes": 0.7, "no": 0.7}}}')
     with pytest.raises(ReplyError, match="has no probability of 'no'"):
-        stored_decisions(question, '{"verdict": {"yes": 0.7}}')
+        stored_decisions(question, '{"probabilities": {"verdict": {"yes": 0.7}}}')
     found = stored_decisions(question, stored(question, [{"yes": 0.25, "no": 0.75}]))
     assert found is not None
     assert found.value == YesNoVerdict("no", "", 0.25)
+    # What was asked otherwise is another answer, but can be shown.
+    other = stored(question, [{"yes": 0.25, "no": 0.75}]).replace('"asked": "', '"asked": "x')
+    assert stored_decisions(question, other, asked=True) is None
+    assert stored_decisions(question, other) == found
 
 
 def test_the_better_answer_is_a_choice_with_its_tie() -> None:
@@ -339,3 +365,64 @@ def test_the_better_answer_is_a_choice_with_its_tie() -> None:
     assert closed is not None
     assert [*closed.decisions[0].options] == ["first", "second", "tie"]
     assert "In the reason" not in closed.decisions[0].instructions
+
+
+class Described(TypedDict):
+    """A type of the caller's with descriptions."""
+
+    polite: Annotated[bool, Field(description="true if no swear word occurs")]
+    tone: Literal["warm", "cold"]
+
+
+def test_descriptions_in_the_schema_of_a_callers_type_are_sent() -> None:
+    closed = as_decisions(own(AnswerAs, answer=AnswerForm(Described)))
+    assert closed is not None
+    polite, tone = closed.decisions
+    assert "true if no swear word occurs" in polite.instructions
+    assert "swear" not in tone.instructions
+    assert 'Decide about "polite" only.' in polite.instructions
+    assert "A name in brackets, such as [output], stands for the material of that name." in polite.instructions
+
+
+@pytest.mark.parametrize("kind", [Literal[1, 2, 3], Literal[1_000_000, 1_000_001]])
+def test_a_number_of_the_callers_type_is_the_likeliest_one(kind: Any) -> None:
+    question = own(AnswerAs, answer=AnswerForm(kind))
+    closed = as_decisions(question)
+    assert closed is not None
+    options = [*closed.decisions[0].options]
+    assert options == [str(each) for each in get_args(kind)]
+    assert read_decisions(question, [certain(options, 1)]).value == get_args(kind)[1]
+
+
+def test_a_template_without_fences_is_the_task() -> None:
+    prompt = Prompt("", "Is {{output}} polite? {{input}}", fenced=False)
+    question = Choose(values=(("output", "o"), ("input", "i")), prompt=prompt, choices=("yes", "no"))
+    closed = as_decisions(question)
+    assert closed is not None
+    assert closed.decisions[0].instructions.startswith("Is [output] polite? [input]")
+
+
+def test_two_inputs_that_a_prompt_calls_the_same_keep_their_names() -> None:
+    prompt = Prompt("", "{{context}}\n\n{{documents}}\n\nIs it so?", passages=("context", "documents"))
+    question = Choose(values=(("context", ("a",)), ("documents", ("b",))), prompt=prompt, choices=("yes", "no"))
+    closed = as_decisions(question)
+    assert closed is not None
+    assert closed.state == {"context": {"1": "a"}, "documents": {"1": "b"}}
+
+
+def test_instructions_that_define_a_word_twice_or_in_another_form_are_kept_whole() -> None:
+    text = "- yes: polite throughout and\nwithout swear words."
+    question = Choose(
+        values=(("output", "o"),), prompt=Prompt(text, "{{output}}\n\nIs it polite?"), choices=("yes", "no")
+    )
+    closed = as_decisions(question)
+    assert closed is not None
+    assert closed.decisions[0].instructions.startswith(text)
+
+
+def test_the_least_certain_label_of_an_item_decides_whether_it_is_kept() -> None:
+    question = JudgeRequests(requests=("a", "b"), topics=("t",), conversation=("c",))
+    shares = (0.5, 0.99, 0.9, 0.8)
+    found = read_decisions(question, [{"yes": share, "no": 1 - share} for share in shares])
+    answer = JudgeAnswer(value=found.value, judge="j", detail=found.detail)
+    assert item_probabilities(question, answer) == (0.5, 0.8)

@@ -33,9 +33,9 @@ def made(judge: str, wrong: int = 0, *, cost: float | None = 0.01, n: int = N) -
 def judges() -> dict[str, Calibration]:
     return {
         "good": made("good", cost=0.02),
-        "cheap": made("cheap", 4, cost=0.0005),
+        "cheap": made("cheap", 1, cost=0.0005),
         "poor": made("poor", 60, cost=0.00001),
-        "fair": made("fair", 20, cost=0.0001),
+        "fair": made("fair", 10, cost=0.0001),
     }
 
 
@@ -57,17 +57,25 @@ def test_a_cheaper_judge_that_is_not_shown_to_be_worse_is_advised(judges: dict[s
     assert found.judges[0].difference is None
     difference = found.judges[1].difference
     assert difference is not None
-    assert difference.estimate == pytest.approx(4 / N)
-    assert "it costs $0.5 for 1,000 samples instead of $20, and is not shown to be less accurate" in str(found)
+    assert difference.estimate == pytest.approx(1 / N)
+    assert difference.high is not None
+    assert difference.high <= 0.05
+    assert "it costs $0.5 for 1,000 samples instead of $20, and is at most 0.04" in str(found)
 
 
 def test_the_best_judge_is_advised_where_cheaper_ones_are_worse(judges: dict[str, Calibration]) -> None:
     found = compared(judges, "fair", "good")
-    assert (found.advice.kind, found.advice["cheaper"]) == ("best_judge", (judges["fair"].judge,))
+    assert (found.advice.kind, found.advice["worse"]) == ("best_judge", (judges["fair"].judge,))
     assert f"Use {judges['good'].judge}, which is usable for single samples: it is more accurate than" in str(found)
     alone = compare_judges([judges["good"], replace(judges["fair"], cost=None)])
-    assert alone.advice["cheaper"] == ()
+    assert alone.advice["worse"] == alone.advice["unknown"] == ()
     assert "-: unknown" in str(alone)
+
+
+def test_a_cheaper_judge_of_which_the_labels_tell_too_little_is_named(judges: dict[str, Calibration]) -> None:
+    found = compare_judges([judges["good"], made("unsure", 3, cost=0.001)])
+    assert (found.advice.kind, found.advice["unknown"], found.advice["worse"]) == ("best_judge", ("unsure",), ())
+    assert "the labels don't tell whether unsure, which costs less, lack less than 0.05 of its accuracy" in str(found)
 
 
 def test_no_judge_is_advised_if_none_is_usable(judges: dict[str, Calibration]) -> None:
@@ -91,6 +99,7 @@ def test_other_labels_scorers_and_the_same_judge_are_refused(judges: dict[str, C
         ([good], "a comparison needs two judges or more, not 1"),
         ([good, good], f"the judge {good.judge} is named twice"),
         ([good, replace(cheap, labels_id="x")], "was calibrated with other labels than"),
+        ([replace(good, pairs=(replace(good.pairs[0], weight=2.0), *good.pairs[1:])), cheap], "drawn by strata"),
         ([good, replace(cheap, signature="rouge_l@1")], "was calibrated with rouge_l@1, not with"),
     ):
         with pytest.raises(ConfigError, match=told.replace("(", r"\(").replace(")", r"\)")):

@@ -165,8 +165,15 @@ class Prompt(metaclass=NamesArguments):
     @property
     def task(self) -> str:
         """What the template says beside the material, with `[name]` for material that it names in a sentence."""
-        texts = [text.strip() for text in self._layout[0][::2]] if self.fenced else []
-        return "\n\n".join(filter(None, texts))
+        if not self.fenced:
+            return _PLACEHOLDER.sub(lambda match: f"[{self.name_of(match[1])}]", self.template).strip()
+        return "\n\n".join(filter(None, (text.strip() for text in self._layout[0][::2])))
+
+    @property
+    def name_rule(self) -> str:
+        """What `[name]` in the task stands for; empty if it has none."""
+        named = self._layout[1] if self.fenced else tuple(map(self.name_of, self.placeholders))
+        return NAME_RULE.format(named[0]) if named else ""
 
     def name_of(self, placeholder: str) -> str:
         """What the prompt calls the material of a placeholder."""

@@ -12,7 +12,7 @@ from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, Protocol, dataclass_transform
+from typing import TYPE_CHECKING, Any, Protocol, cast, dataclass_transform
 
 from evalstone._core.display import count, joined
 from evalstone.errors import ConfigError, unknown
@@ -144,7 +144,7 @@ def _by_name(cls: Any, parameters: Sequence[inspect.Parameter], number: int) -> 
     `_usual`, or else the required ones and its own."""
     named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     required = [each.name for each in parameters if each.name in named and each.default is each.empty]
-    usual: Sequence[str] = vars(cls).get("_usual", ())
+    usual = cast("Sequence[str]", dict[str, Any](vars(cls)).get("_usual", ()))
     if usual:
         return list(usual)
     own = [each for each in get_annotations(cls) if each in named]

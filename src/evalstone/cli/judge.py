@@ -119,11 +119,15 @@ def calibrate(
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     judges = [evalstone.parse_judge(judge_spec(name, base_url)) for name in judge or ["lexical"]]
-    if len(judges) > 1 and (refused := [name for name, value in (("--svg", svg), ("--per-judge", per_judge)) if value]):
+    if len(judges) > 1 and (
+        refused := [name for name, value in (("--svg", svg), ("--per-judge", per_judge), ("--budget", budget)) if value]
+    ):
         raise ConfigError(f"{refused[0]} takes one judge; calibrate the judges one by one")
     identities = [each.identity for each in judges]
     if twice := [name for name in identities if identities.count(name) > 1]:
         raise ConfigError(repeated("--judge", twice[0], f"the judge {twice[0]} is named twice"))
+    for each in judges:
+        each.check()
     numbers = None if label_range is None else _label_range(label_range)
     resume = RESUME if cache else WITHOUT_NO_CACHE
     made: list[Calibration] = []

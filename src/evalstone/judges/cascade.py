@@ -271,8 +271,8 @@ class CascadeFit:
         if (risk := self.risk) is None:
             return message
         return (
-            f"{message}; of what the primary keeps, at most {risk.limit:.1%} is wrong, with {risk.confidence:.0%} "
-            f"confidence ({risk.wrong} of {risk.kept} labeled)"
+            f"{message}; of the questions that the primary keeps, at most {risk.limit:.1%} are answered wrongly, with "
+            f"{risk.confidence:.0%} confidence ({risk.wrong} of {risk.kept} labeled, one verdict each)"
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import field, replace
 from typing import Annotated, Any, TypeVar
@@ -92,6 +92,16 @@ class Composite(Judge):
     def check(self) -> None:
         for member in self.members:
             member.check()
+
+    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+        refused: list[ConfigError] = []
+        for member in self.members:
+            try:
+                member.check_questions(scorer, kinds)
+            except ConfigError as error:
+                refused.append(error)
+        if refused and len(refused) == len(self.members):
+            raise refused[0]
 
     def price(self, usage: Usage) -> float | None:
         """The sum of the members' prices."""

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
+TOKENS_PER_DECISION = 400
+"""The instructions and options of one decision have at most about as many tokens."""
 SHARE_OF_WINDOW = 4
 """The instructions of the decisions in one request may take this part of the window."""
 
@@ -69,8 +71,9 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
         window = context_window(*split_model(self.model)) if self.context_window is None else self.context_window
         if window is None:
             return ContextLimits()
-        longest = max(1, window - window // SHARE_OF_WINDOW)
-        return ContextLimits(min(ContextLimits.tokens, longest), longest=longest, window=window)
+        share = window // SHARE_OF_WINDOW
+        longest, items = max(1, window - share), max(1, min(ContextLimits.items, share // TOKENS_PER_DECISION))
+        return ContextLimits(min(ContextLimits.tokens, longest), items, longest=longest, window=window)
 
     def check_kind(self) -> None:
         if not provider_info(self.model).decides:
@@ -102,10 +105,14 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
 
         async def complete(*_: object) -> Completion:
             decided = await opened.provider.decide(closed.state, closed.decisions)
-            answer = read_decisions(question, decided.probabilities)
+            try:
+                answer = read_decisions(question, decided.probabilities)
+            except ReplyError as error:
+                error.usage, error.cost = decided.usage, decided.cost
+                raise
             found.update(value=answer.value, detail=answer.detail)
             return Completion(
-                stored_text(question, decided.probabilities),
+                stored_text(question, closed, decided.probabilities),
                 decided.usage,
                 decided.cost,
                 probability=answer.probability,
@@ -131,8 +138,8 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
     def read(
         self, question: Question[A], reply: str, alternatives: Mapping[str, float] | None
     ) -> tuple[A, Mapping[str, Any] | None]:
-        if (answer := stored_decisions(question, reply)) is None:
-            raise ReplyError(f"the stored answer has no probabilities for this {question.kind}", reply=reply)
+        if (answer := stored_decisions(question, reply, asked=True)) is None:
+            raise ReplyError(f"the stored answer is not to what is asked for this {question.kind}", reply=reply)
         return answer.value, answer.detail
 
 

@@ -106,8 +106,11 @@ def item_probabilities(question: Question[Any], answer: JudgeAnswer[Any]) -> tup
     verdicts: Sequence[Any] = answer.value
     votes: Sequence[Mapping[str, Any]] = (answer.detail or {}).get("verdicts", ())
     if votes:
-        by_item = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
-        return tuple(by_item.get(str(number)) for number in range(1, len(verdicts) + 1))
+        by_item: dict[str, list[float]] = {}
+        for vote in votes:
+            if (share := vote.get("probability", vote.get("agreement"))) is not None:
+                by_item.setdefault(str(vote["at"]).partition(".")[0], []).append(share)
+        return tuple(min(by_item.get(str(number), ()), default=None) for number in range(1, len(verdicts) + 1))
     own = tuple(map(own_probability, verdicts))
     return None if all(probability is None for probability in own) else own
 

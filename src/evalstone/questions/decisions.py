@@ -23,13 +23,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from evalstone._core.guards import class_of, is_array, is_mapping, is_number
+from evalstone._core.code_identity import is_own_code
+from evalstone._core.guards import class_of, is_array, is_mapping, is_number, is_object
+from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt, clean
 from evalstone.errors import ConfigError
 from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
 from evalstone.questions.base import Question
+from evalstone.questions.custom import AnswerAs, GiveNumber
+from evalstone.questions.explanation import Explain
 from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.reply import has_probability
+from evalstone.questions.robustness import JudgeRobustness
 from evalstone.questions.schemas import resolved
 
 A = TypeVar("A")
@@ -52,19 +57,28 @@ class _Label:
     kind: Literal["predicate", "choice", "score"]
     mean: bool = False
     """Whether the label is the mean over the options, not the likeliest one."""
+    about: str = ""
+    """What its schema says about it."""
+
+    @property
+    def item(self) -> int | None:
+        """The place of the number of an item in the path; None if there is none."""
+        return next((place for place, part in enumerate(self.path) if place and part.isdecimal()), None)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys, of an item those inside it."""
+        return self.path if self.item is None else self.path[self.item + 1 :]
 
     @property
     def at(self) -> str:
         """Its place, as in the details of votes: "2.verdict"."""
-        return ".".join(self.path[1:] if len(self.path) > 1 and self.path[1].isdecimal() else self.path)
+        return ".".join(self.path if self.item is None else self.path[self.item :])
 
     @property
     def name(self) -> str:
         """What a decision model sees as the name of the decision."""
-        number = next((part for part in self.path if part.isdecimal()), None)
-        words = [part for part in self.path if not part.isdecimal()]
-        kept = words[-1:] if number is not None else words
-        return "_".join([*kept, *([number] if number is not None else [])])
+        return "_".join([*self.keys, *([] if self.item is None else [self.path[self.item]])])
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,13 @@ class Closed:
 
     decisions: tuple[TypedQuestion, ...]
     state: State
+
+    @property
+    def digest(self) -> str:
+        """A hash of the decisions: what a question's fingerprint leaves out."""
+        return content_hash([[each.name, each.kind, each.instructions, dict(each.options)] for each in self.decisions])[
+            :8
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,7 +113,7 @@ class Decided(Generic[A]):
 def answers_kind(kind: type[Question[Any]]) -> bool:
     """Whether a decision model can answer questions of this kind. True if it depends on the question."""
     if kind.json_schema is not Question.json_schema:
-        return True
+        return not issubclass(kind, Explain | GiveNumber | JudgeRobustness)
     try:
         schema = kind.typical_schema()
     except (ConfigError, NameError):
@@ -105,8 +126,9 @@ def as_decisions(question: Question[Any]) -> Closed | None:
     labels = _labels(question)
     if labels is None:
         return None
-    outline = _outline(question.prompt, _known(question, labels))
-    decisions = tuple(_decision(question, outline, label) for label in labels)
+    outline = _outline_of(question, labels)
+    several = len({label.keys for label in labels}) > 1
+    decisions = tuple(_decision(question, outline, label, several) for label in labels)
     return Closed(decisions, _state(question))
 
 
@@ -141,14 +163,17 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
     return Decided(value, min(chosen, default=None), alternatives or None, {"verdicts": places} if places else None)
 
 
-def stored_text(question: Question[Any], answers: Sequence[Mapping[str, float]]) -> str:
-    """The probabilities as text, as they are stored."""
+def stored_text(question: Question[Any], asked: Closed, answers: Sequence[Mapping[str, float]]) -> str:
+    """The probabilities as text, as they are stored, with a hash of what was asked."""
     labels = _labels(question) or ()
-    return json.dumps({label.at: answer for label, answer in zip(labels, answers, strict=True)}, ensure_ascii=False)
+    by_label = {label.at: answer for label, answer in zip(labels, answers, strict=True)}
+    return json.dumps({"asked": asked.digest, "probabilities": by_label}, ensure_ascii=False)
 
 
-def stored_decisions(question: Question[A], reply: str) -> Decided[A] | None:
+def stored_decisions(question: Question[A], reply: str, *, asked: bool = False) -> Decided[A] | None:
     """The answer in a text of `stored_text`; None for any other text.
+
+    asked: Whether the text must be of what would be asked today.
 
     Raises ReplyError if its probabilities are invalid.
     """
@@ -158,10 +183,14 @@ def stored_decisions(question: Question[A], reply: str) -> Decided[A] | None:
         data: object = json.loads(reply)
     except ValueError:
         return None
-    labels = _labels(question) or ()
-    if not is_mapping(data) or list(data) != [label.at for label in labels] or not all(map(is_mapping, data.values())):
+    if not is_object(data) or not is_object(found := data.get("probabilities")):
         return None
-    return read_decisions(question, tuple(map(distribution, closed.decisions, data.values())))
+    labels = _labels(question) or ()
+    if list(found) != [label.at for label in labels] or not all(map(is_object, found.values())):
+        return None
+    if asked and data.get("asked") != closed.digest:
+        return None
+    return read_decisions(question, tuple(map(distribution, closed.decisions, found.values())))
 
 
 _LABEL_KEYS = ("yes", "no")
@@ -180,6 +209,10 @@ def _labels(question: Question[Any]) -> tuple[_Label, ...] | None:
         if label is None:
             return None
         found.append(label)
+    if len({label.name for label in found}) < len(found):
+        return None
+    if isinstance(question, AnswerAs):  # a value of the caller's type, not a grade
+        found = [replace(label, mean=False) for label in found]
     requested = question.label_probabilities
     if requested is not None and len(found) == 1 and set(requested.labels) < set(found[0].values):
         found = [_words(found[0].path, requested.labels)]  # without the way out of a judge that writes
@@ -193,24 +226,24 @@ def _walk(
     node = resolved(node, defined)
     if is_mapping(members := node.get("properties")):
         for key, inner in members.items():
-            if key not in explaining:
+            if key not in explaining or "enum" in resolved(inner, defined):
                 yield from _walk(inner, defined, (*path, key), explaining)
     else:
         yield _label(node, path)
 
 
 def _label(node: Mapping[str, Any], path: tuple[str, ...]) -> _Label | None:
-    options = node.get("enum")
+    options, about = node.get("enum"), str(node.get("description", ""))
     if node.get("type") == "boolean":
-        return _Label(path, {"yes": True, "no": False}, "predicate")
+        return _Label(path, {"yes": True, "no": False}, "predicate", about=about)
     if is_array(options):
         if all(map(is_number, options)):
-            return _numbers(path, sorted(options), mean=True)
+            return _numbers(path, sorted(options), about, mean=node.get("type") == "number")
         words = [option for option in options if isinstance(option, str)]
-        return _words(path, words) if len(words) == len(options) and _few(words) else None
+        return _words(path, words, about) if len(words) == len(options) and _few(words) else None
     low, high = node.get("minimum"), node.get("maximum")
     if node.get("type") == "integer" and isinstance(low, int) and isinstance(high, int) and high - low < MOST_OPTIONS:
-        return _numbers(path, range(low, high + 1))
+        return _numbers(path, range(low, high + 1), about)
     return None
 
 
@@ -218,16 +251,17 @@ def _few(options: Sequence[Any]) -> bool:
     return FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS
 
 
-def _words(path: tuple[str, ...], words: Sequence[str]) -> _Label:
+def _words(path: tuple[str, ...], words: Sequence[str], about: str = "") -> _Label:
     if set(words) == set(_LABEL_KEYS):
-        return _Label(path, {word: word for word in _LABEL_KEYS}, "predicate")
-    return _Label(path, {word: word for word in words}, "choice")
+        return _Label(path, {word: word for word in _LABEL_KEYS}, "predicate", about=about)
+    return _Label(path, {word: word for word in words}, "choice", about=about)
 
 
-def _numbers(path: tuple[str, ...], numbers: Sequence[float], *, mean: bool = False) -> _Label | None:
+def _numbers(path: tuple[str, ...], numbers: Sequence[float], about: str, *, mean: bool = False) -> _Label | None:
     if not _few(numbers):
         return None
-    return _Label(path, {f"{n:g}": n for n in numbers}, "score" if len(numbers) <= MOST_LEVELS else "choice", mean)
+    values = {str(n) if isinstance(n, int) else f"{n:g}": n for n in numbers}
+    return _Label(path, values, "score" if len(numbers) <= MOST_LEVELS else "choice", mean, about)
 
 
 def _skeleton(question: Question[Any]) -> dict[str, Any]:
@@ -265,12 +299,19 @@ def _state(question: Question[Any]) -> State:
     for name, material in question.inputs().items():
         if not material and name in question.optional:
             continue
+        shown = _name_of(question, name)
         if isinstance(material, str):
-            state[question.prompt.name_of(name)] = clean(material)
+            state[shown] = clean(material)
         else:
-            numbered = {str(number): clean(text) for number, text in enumerate(material, start=1)}
-            state[question.prompt.name_of(name)] = numbered
+            state[shown] = {str(number): clean(text) for number, text in enumerate(material, start=1)}
     return state
+
+
+def _name_of(question: Question[Any], name: str) -> str:
+    """What the prompt calls an input; its own name if the prompt calls two inputs the same."""
+    shown = question.prompt.name_of(name)
+    others = [other for other in question.inputs() if other != name]
+    return name if shown in map(question.prompt.name_of, others) or shown in others else shown
 
 
 @dataclass(frozen=True)
@@ -289,8 +330,20 @@ _BULLET = re.compile(r"^( *)- (?:\"([^\"]+)\"|([\w .]+)): ?(.*)$")
 _HOW_TO_REPLY = re.compile(r"^(?:For each .{0,60} give, in this order:|In the reason, .*)$")
 
 
+def _outline_of(question: Question[Any], labels: Sequence[_Label]) -> _Outline:
+    """The prompt in parts. A prompt of the user's is kept whole: only evalstone's define labels in the form that is
+    taken apart."""
+    kind, prompt = type(question), question.prompt
+    if is_own_code(kind) or prompt != getattr(kind, "prompt", None):
+        return _Outline(prompt.instructions.strip(), prompt.task, {})
+    keys = {part for label in labels for part in label.keys}
+    options = {option for label in labels for option in label.values}
+    return _outline(prompt, frozenset({*keys, *options, *kind.explaining()}))
+
+
 @functools.lru_cache(maxsize=512)
 def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
+    """The parts of a prompt. known: the keys and labels that it may define."""
     rules: list[str] = []
     meanings: dict[str, list[str]] = {}
     within: tuple[int, str] | None = None
@@ -299,6 +352,8 @@ def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
         indent = len(line) - len(line.lstrip())
         name = (bullet[2] or bullet[3]) if bullet else ""
         if bullet and name in known:
+            if name in meanings:  # of several labels, so that it isn't known which is meant
+                return _Outline(prompt.instructions.strip(), prompt.task, {})
             within = indent, name
             meanings[name] = [bullet[4]] if bullet[4] else []
         elif within is not None and indent > within[0]:
@@ -311,25 +366,21 @@ def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
     return _Outline(text, prompt.task, {name: " ".join(lines) for name, lines in meanings.items()})
 
 
-def _known(question: Question[Any], labels: Sequence[_Label]) -> frozenset[str]:
-    """The keys and labels that the prompt may define."""
-    keys = {part for label in labels for part in label.path if not part.isdecimal()}
-    options = {option for label in labels for option in label.values}
-    return frozenset({*keys, *options, *type(question).explaining()})
-
-
-def _decision(question: Question[Any], outline: _Outline, label: _Label) -> TypedQuestion:
-    about = [outline.meanings[part] for part in label.path if outline.meanings.get(part)]
-    parts = [outline.rules, *about, outline.task, _subject(question, label), DATA_RULE]
+def _decision(question: Question[Any], outline: _Outline, label: _Label, several: bool) -> TypedQuestion:
+    """One label as a decision. several: whether there are others, of the same item or of the whole reply."""
+    about = [outline.meanings[key] for key in label.keys if outline.meanings.get(key)]
+    rule = [question.prompt.name_rule] if question.prompt.name_rule else []
+    subject = _subject(question, label, several)
+    parts = [outline.rules, *about, label.about, outline.task, subject, *rule, DATA_RULE]
     options = {option: outline.meanings.get(option, "") for option in label.values}
     return TypedQuestion(label.name, label.kind, "\n\n".join(filter(None, parts)), options)
 
 
-def _subject(question: Question[Any], label: _Label) -> str:
+def _subject(question: Question[Any], label: _Label, several: bool) -> str:
     """Which of several labels a decision is about."""
-    number = next((part for part in label.path if part.isdecimal()), None)
-    words = [part for part in label.path if not part.isdecimal()]
-    if number is None:
-        return f'Decide about "{words[0]}" only.' if len(words) > 1 else ""
-    items = question.prompt.name_of(cast("type[VerdictPerItem[Any]]", type(question)).items)
-    return f"Decide about number {number} of the {items} only."
+    keys = ", ".join(f'"{key}"' for key in label.keys)
+    if label.item is None:
+        return f"Decide about {keys} only." if several else ""
+    kind = type(question)
+    items = _name_of(question, kind.items) if issubclass(kind, VerdictPerItem) else label.path[label.item - 1]
+    return f"Decide about number {label.path[label.item]} of the {items} only{f': {keys}' if several else ''}."

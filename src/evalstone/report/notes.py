@@ -277,16 +277,24 @@ _USES_AS = {"samples": "which is usable for single samples", "systems": "which i
 
 
 def _best_judge(note: Note, _: FrontEnd) -> str:
-    use, cheaper = f"use {note['judge']}, {_USES_AS[note['use']]}", note["cheaper"]
-    verb = "costs" if len(cheaper) == 1 else "cost"
-    return f"{use}: it is more accurate than {joined(cheaper)}, which {verb} less" if cheaper else use
+    said = f"use {note['judge']}, {_USES_AS[note['use']]}"
+    worse, unknown = note["worse"], note["unknown"]
+    if worse:
+        said += f": it is more accurate than {joined(worse)}, which {'costs' if len(worse) == 1 else 'cost'} less"
+    if unknown:
+        verb = "costs" if len(unknown) == 1 else "cost"
+        said += (
+            f"; the labels don't tell whether {joined(unknown)}, which {verb} less, lack less than "
+            f"{note['margin']:g} of its accuracy"
+        )
+    return said
 
 
 def _cheaper_judge(note: Note, _: FrontEnd) -> str:
     mean, low, high = note["difference"]
     return (
         f"use {note['judge']}: it costs ${note['cost']:.4g} for 1,000 samples instead of ${note['best_cost']:.4g}, and "
-        f"is not shown to be less accurate than {note['best']} (difference {mean:.3f}, 95% CI "
+        f"is at most {number(high)} less accurate than {note['best']} (difference {number(mean)}, 95% CI "
         f"{limits(low, high, sign=True)})"
     )
 

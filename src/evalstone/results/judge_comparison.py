@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 USES: Sequence[JudgeUse] = ("samples", "systems", "undecided", "none")
 """What a judge is usable for, the most useful first."""
 USABLE = ("samples", "systems")
+MARGIN = 0.05
+"""The accuracy that a cheaper judge may lack to be advised: it is shown to lack no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +95,12 @@ def compare_judges(calibrations: Iterable[Calibration]) -> JudgeComparison:
         compare_judges([calibrate("labels.jsonl", judge=judge) for judge in ("lexical", "typesafe/jev-latest")])
 
     The best judge is the one that is usable for most (single samples, then a ranking of systems), and of those the one
-    with the highest AUROC. The advice is a cheaper one if it is usable and not shown to be less accurate.
+    with the highest AUROC. The advice is a cheaper one if it is usable for as much, and is shown to be at most .05 less
+    accurate: by the interval of the difference, which holds for all judges together.
 
     Raises:
-        ConfigError: There are fewer than two calibrations, two of one judge, other scorers or other labels; or no
-            sample has a truth and a score by each judge.
+        ConfigError: There are fewer than two calibrations, two of one judge, other scorers or other labels; the labels
+            were drawn by strata; or no sample has a truth and a score by each judge.
     """
     listed = tuple(calibrations)
     _check(listed)
@@ -123,6 +126,10 @@ def _check(calibrations: Sequence[Calibration]) -> None:
             raise ConfigError(f"{other.judge} was calibrated with {other.signature}, not with {first.signature}")
         if (other.labels_id, other.dataset_version) != (first.labels_id, first.dataset_version):
             raise ConfigError(f"{other.judge} was calibrated with other labels than {first.judge}")
+    if any(each.weights is not None for each in calibrations):
+        raise ConfigError(
+            "labels that were drawn by strata can't compare judges; compare them on labels drawn at random"
+        )
     names = [each.judge for each in calibrations]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ConfigError(f"the judge {twice[0]} is named twice")
@@ -167,13 +174,26 @@ def _advice(judges: Sequence[JudgedJudge]) -> Note:
     cheaper = [
         judge
         for judge in judges[1:]
-        if judge.use in USABLE and judge.cost is not None and best.cost is not None and judge.cost < best.cost
+        if judge.use == best.use and judge.cost is not None and best.cost is not None and judge.cost < best.cost
     ]
-    as_good = [judge for judge in cheaper if judge.difference is not None and (judge.difference.low or 0.0) <= 0]
+    as_good = [judge for judge in cheaper if _at_most(judge.difference, MARGIN)]
     if not as_good:
-        return note("best_judge", judge=best.judge, use=best.use, cheaper=tuple(judge.judge for judge in cheaper))
+        worse = tuple(judge.judge for judge in cheaper if judge.difference and (judge.difference.low or 0.0) > 0)
+        unknown = tuple(judge.judge for judge in cheaper if judge.judge not in worse)
+        return note("best_judge", judge=best.judge, use=best.use, worse=worse, unknown=unknown, margin=MARGIN)
     chosen = min(as_good, key=lambda judge: judge.cost or 0.0)
     seen = chosen.difference
     values = () if seen is None else (seen.estimate, seen.low or 0.0, seen.high or 0.0)
-    costs = {"cost": chosen.cost, "best_cost": best.cost}
-    return note("cheaper_judge", judge=chosen.judge, best=best.judge, difference=values, **costs)
+    return note(
+        "cheaper_judge",
+        judge=chosen.judge,
+        best=best.judge,
+        difference=values,
+        cost=chosen.cost,
+        best_cost=best.cost,
+    )
+
+
+def _at_most(difference: Interval | None, margin: float) -> bool:
+    """Whether a difference is shown to be at most this large."""
+    return difference is not None and difference.high is not None and difference.high <= margin
