@@ -144,7 +144,8 @@ def _by_name(cls: Any, parameters: Sequence[inspect.Parameter], number: int) -> 
     `_usual`, or else the required ones and its own."""
     named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     required = [each.name for each in parameters if each.name in named and each.default is each.empty]
-    usual = cast("Sequence[str]", dict[str, Any](vars(cls)).get("_usual", ()))
+    declared: Mapping[str, Any] = vars(cast("type[Any]", cls))
+    usual: Sequence[str] = declared.get("_usual", ())
     if usual:
         return list(usual)
     own = [each for each in get_annotations(cls) if each in named]
