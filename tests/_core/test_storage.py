@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from evalstone._core.storage import Location, is_address, is_pattern
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, StorageError
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -33,6 +35,74 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path, monkey
     (Location.of(tmp_path) / "a.bin").write(b"one")
     assert [*tmp_path.iterdir()] == [tmp_path / "a.bin"]
     assert len(synced) == 1
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Any:
+    """A folder as the file system of every address."""
+    arrow: Any = pytest.importorskip("pyarrow.fs")
+    system = arrow.SubTreeFileSystem(str(folder), arrow.LocalFileSystem())
+    reached(monkeypatch, system)
+    return system
+
+
+def reached(monkeypatch: pytest.MonkeyPatch, system: Any) -> None:
+    """Let every address be one of a file system."""
+
+    def opened(address: str) -> tuple[Any, str]:
+        return system, address.partition("://")[2]
+
+    monkeypatch.setattr("evalstone._core.storage._opened_system", opened)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "hdfs"])
+def test_a_failed_write_elsewhere_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    system = elsewhere(monkeypatch, tmp_path)
+    (tmp_path / "bucket").mkdir()
+    file = Location.of(f"{scheme}://bucket/a.bin")
+    with pytest.raises(ZeroDivisionError):
+        file.write(lambda stream: (stream.write(b"half"), 1 / 0))
+    assert [*(tmp_path / "bucket").iterdir()] == []
+    file.write(lambda stream: stream.write(b"one"))
+    with pytest.raises(ZeroDivisionError):
+        file.write(lambda stream: (stream.write(b"half"), 1 / 0))
+    assert file.read() == b"one"
+
+    class Broken:
+        """A stream that fails half way and, as those of pyarrow do, completes its file when it is closed."""
+
+        def __init__(self, path: str) -> None:
+            self.stream = system.open_output_stream(path)
+
+        def __enter__(self) -> Broken:
+            return self
+
+        def __exit__(self, *raised: object) -> None:
+            self.stream.close()
+
+        def write(self, data: memoryview) -> None:
+            self.stream.write(data[:1])
+            raise OSError("connection lost")
+
+    names = ("create_dir", "delete_file", "get_file_info", "move")
+    broken = SimpleNamespace(open_output_stream=Broken, **{name: getattr(system, name) for name in names})
+    reached(monkeypatch, broken)
+    with pytest.raises(StorageError, match=rf"^cannot write {scheme}://bucket/b\.bin: connection lost$"):
+        Location("bucket/b.bin", scheme).write(b"two")
+    assert [*(tmp_path / "bucket").iterdir()] == [tmp_path / "bucket" / "a.bin"]
+
+
+def test_a_file_that_goes_while_its_folder_is_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.x").write_bytes(b"12")
+    for name in ("b.x", ".c.x.01234567.evalstone.tmp"):
+        (tmp_path / name).symlink_to(tmp_path / "gone")
+
+    def as_before(_: Path) -> bool:
+        return True
+
+    monkeypatch.setattr(Path, "is_file", as_before)
+    assert [one.name for one in Location.of(tmp_path).files()] == ["a.x"]
 
 
 def test_files_are_listed_by_name_without_those_being_written(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import functools
 import importlib
+import io
 import re
 import secrets
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -105,25 +108,28 @@ class Location:
     def files(self, pattern: str = "*") -> list[Location]:
         """The files in this folder whose names match a pattern, by name, with their sizes and times of change. Names
         that begin with a dot, and files that are being written, are left out. Empty if there is no such folder."""
+        shape = pattern.replace("[", "[[]")
+
+        def is_listed(name: str) -> bool:
+            return fnmatchcase(name, shape) and not name.startswith(".") and not name.endswith(TEMPORARY)
+
         found: list[Location] = []
         if (folder := self.local) is not None:
             try:
                 entries = sorted(folder.iterdir()) if folder.is_dir() else []
-                for entry in entries:
-                    if entry.is_file():
-                        about = entry.stat()
-                        found.append(Location(str(entry), "", about.st_size, str(about.st_mtime_ns)))
+                for entry in (one for one in entries if is_listed(one.name)):
+                    with suppress(FileNotFoundError):  # another process may have removed it since
+                        if stat.S_ISREG((about := entry.stat()).st_mode):
+                            found.append(Location(str(entry), "", about.st_size, str(about.st_mtime_ns)))
             except OSError as error:
                 raise self._unreadable(error) from None
         else:
             arrow: Any = importlib.import_module("pyarrow.fs")
             selector = arrow.FileSelector(self.path, allow_not_found=True)
             for about in sorted(self._call(lambda: self._system.get_file_info(selector)), key=lambda one: one.path):
-                if about.type == arrow.FileType.File:
+                if about.type == arrow.FileType.File and is_listed(about.base_name):
                     found.append(Location(about.path, self.scheme, about.size, str(about.mtime_ns or "")))
-        shape = pattern.replace("[", "[[]")
-        named = (one for one in found if fnmatchcase(one.name, shape))
-        return [one for one in named if not one.name.startswith(".") and not one.name.endswith(TEMPORARY)]
+        return found
 
     def found(self) -> Location | None:
         """The file with its size and time of change; None if there is none."""
@@ -170,14 +176,22 @@ class Location:
             return
         is_store = self.scheme in _STORES
         target = self.path if is_store else f"{self.path}.{secrets.token_hex(4)}{TEMPORARY}"
+        memory = io.BytesIO()
+        _write(content, memory)
 
         def put() -> None:
             if not is_store:
                 self._system.create_dir(self.path.rpartition("/")[0], recursive=True)
-            with self._system.open_output_stream(target) as file:
-                _write(content, file)
-            if not is_store:
-                self._system.move(target, self.path)
+            stream = self._system.open_output_stream(target)
+            try:
+                with stream as file:
+                    file.write(memory.getbuffer())
+                if not is_store:
+                    self._system.move(target, self.path)
+            except BaseException:  # closing the stream made a file of what was written
+                with suppress(OSError):
+                    self._system.delete_file(target)
+                raise
 
         self._call(put, writing=True)
 
