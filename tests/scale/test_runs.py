@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -30,7 +31,7 @@ from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
 from evalstone.scale import ScoreBatches, merge, runs, score_shard
-from evalstone.scale.runs import missing_blocks, planned, run_shard, scoring_blocks, shard_of, surveying
+from evalstone.scale.runs import missing_blocks, planned, run_on, run_shard, scoring_blocks, shard_of, surveying
 from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness
@@ -305,6 +306,52 @@ def test_a_worker_with_other_code_scores_nothing(tmp_path: Path, change: dict[st
         ConfigError, match=r"was planned .*: install the same evalstone and the same code of your own everywhere"
     ):
         scoring_blocks(replace(scoring, **change), out, plan).__enter__()
+
+
+class Elsewhere:
+    """An engine whose workers run in another folder."""
+
+    name, workers = "elsewhere", 1
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Elsewhere:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def check_sendable(self, value: object, what: str) -> None: ...
+
+    def map(self, open_worker: Any, items: Sequence[Any], *, ordered: bool) -> Iterator[Any]:
+        sent = pickle.dumps((open_worker, items))
+        with contextlib.chdir(self._folder):
+            open_worker, items = pickle.loads(sent)
+            with open_worker() as work:
+                results = [*map(work, items)]
+        yield from results
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "*.jsonl"])
+def test_workers_may_run_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    written(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = run_on(Elsewhere(tmp_path / "elsewhere"), name, Scoring(scorers="exact_match"), Location.of("out"))
+    assert told(run) == told(evaluate(name, "exact_match", ledger=None))
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+def test_a_worker_that_does_not_see_the_plan_scores_nothing(tmp_path: Path) -> None:
+    data, out = written(tmp_path), Location.of(tmp_path / "out")
+    plan = planned(str(data), scoring := Scoring(scorers="exact_match"), out)
+    other = Location.of(tmp_path / "other")
+    message = r"other isn't the results folder of the run in the process that scores its blocks: plan\.json is {}; name"
+    with pytest.raises(ConfigError, match=message.format("missing")):
+        scoring_blocks(scoring, other, plan).__enter__()
+    planned(str(data), scoring, other, at_least=8)
+    with pytest.raises(ConfigError, match=message.format("of another run")):
+        scoring_blocks(scoring, other, plan).__enter__()
 
 
 def test_samples_are_found_from_another_folder_unless_they_are_gone(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from evalstone._core.declarations import check_argument
@@ -17,7 +18,7 @@ from evalstone._core.file_format import installed_version
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.phases import Phase, phase
-from evalstone._core.storage import Location
+from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
 from evalstone.datasets.files import file_name, find_all
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
@@ -346,13 +347,20 @@ def scoring_blocks(
 
     stop: as for `OpenScoring`. shown: a phase that counts samples once they are scored.
 
-    Raises ConfigError if this process would score otherwise than the plan says, or a judge has no key in it.
+    Raises ConfigError if this process would score otherwise than the plan says, doesn't see the plan in the folder, or
+    a judge has no key in it.
     """
     if other := _difference(plan, scoring.plan, plan.keep):
         raise ConfigError(
             "the run was planned ",
             *other,
             ": install the same evalstone and the same code of your own everywhere",
+        )
+    there = BlockPlan.read(folder)
+    if there is None or there.fingerprint != plan.fingerprint:
+        raise ConfigError(
+            f"{folder} isn't the results folder of the run in the process that scores its blocks: plan.json is "
+            f"{'missing' if there is None else 'of another run'}; name a folder that all processes share, or an address"
         )
     with contextlib.closing(OpenScoring(scoring, plan.fingerprint, stop)) as opened:
 
@@ -399,6 +407,8 @@ def run_on(
     Raises:
         ConfigError: A scorer or the judge can't be sent to other processes, or a worker failed; else as `planned`.
     """
+    if not is_address(source):  # workers may run in another folder
+        source = str(Path(Location.of(source).path).absolute())
     with engine:
         for spec in scoring.listed:
             engine.check_sendable(spec, f"the scorer {spec if isinstance(spec, str) else type(spec).__name__}")
@@ -415,7 +425,7 @@ def run_on(
         blocks = missing_blocks(folder, plan)
         with phase(f"scoring on {engine.name}", "sample", plan.n_samples) as progress:
             progress.done = plan.n_samples - sum(block.samples for block in blocks)
-            for result in engine.map(partial(scoring_blocks, scoring, folder, plan), blocks, ordered=False):
+            for result in engine.map(partial(scoring_blocks, scoring, folder.absolute, plan), blocks, ordered=False):
                 progress.done += result.samples
     return merged(folder, name=name, tags=tags)
 
