@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 import evalstone
-from evalstone import ConfigError, DataError, Failed, ModelJudge, Run, Sample, Score, Scorer, evaluate
+from evalstone import ConfigError, DataError, Failed, ModelJudge, Record, Run, Sample, Score, Scorer, evaluate
 from evalstone._core.guards import is_list, is_object
 from evalstone._core.phases import Phase, watch
 from evalstone._core.storage import Location
@@ -156,6 +157,36 @@ def test_a_block_that_another_process_wrote_meanwhile_is_not_scored_again(tmp_pa
     assert len(Counted.seen) == 45  # the others have no output
 
 
+def test_records_and_calls_are_of_one_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, outs, whole = written(tmp_path), [tmp_path / "a", tmp_path / "b"], OpenScoring.score
+    score_shard(data, SCORERS[1], 1, 1, out=outs[0])
+
+    def meanwhile(*given: Any) -> Scored:
+        """The first process writes while this one scores."""
+        for kind in ("blocks", "calls"):
+            shutil.copytree(outs[0] / kind, outs[1] / kind, dirs_exist_ok=True)
+        return whole(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenScoring, "score", meanwhile)
+        assert score_shard(data, SCORERS[1], 1, 1, out=outs[1]).scored == 0
+    for kind in ("blocks", "calls"):
+        for file in (outs[0] / kind).iterdir():
+            assert (outs[1] / kind / file.name).read_bytes() == file.read_bytes()
+    merge(outs[1])
+    # Two processes write at the same moment.
+    score_shard(data, SCORERS[1], 1, 1, out=tmp_path / "c")
+    first = sorted((tmp_path / "c" / "calls").iterdir())[0]
+    shutil.copy(first, outs[1] / "calls")
+    message = (
+        r"b/calls/\w+-000000\.parquet isn't of the same attempt at the block as .*; delete both, and score it again"
+    )
+    with pytest.raises(DataError, match=message):
+        next(iter(evalstone.read_run(outs[1]).records))
+    with pytest.raises(DataError, match=message):
+        merge(outs[1])
+
+
 GPT = ModelJudge("openai/gpt-5.1", api_key="k")
 
 
@@ -282,13 +313,16 @@ def test_a_block_that_lacks_records_is_neither_written_nor_merged(
         scored = whole(*given)
         return replace(scored, records=scored.records[:-1])
 
+    def without_last(found: Sequence[Record], *rest: Any, **more: Any) -> Any:
+        return record_tables(found[:-1], *rest, **more)
+
     with monkeypatch.context() as patched:
         patched.setattr(OpenScoring, "score", short)
         with pytest.raises(DataError, match=r"^block 0 has \d+ records, not \d+, and isn't written$"):
             score_shard(data, SCORERS[:2], 1, 1, out=out)
     assert not (out / "blocks").exists()
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "record_tables", lambda found, *rest, **more: record_tables(found[:-1], *rest, **more))
+        patched.setattr(runs, "record_tables", without_last)
         score_shard(data, SCORERS[:2], 1, 1, out=out)
     message = (
         r"-000000\.parquet has \d+ records of answer_correctness.*, and \d+ samples; delete it, and score it again"

@@ -256,7 +256,10 @@ class RecordBlocks(StoredRecords):
             with _reading(block.records) as reader:
                 table = as_kept(reader.read(use_threads=False), keep, plan)
             with contextlib.nullcontext() if block.calls is None else _reading(block.calls) as reader:
-                calls = None if reader is None else as_kept(reader.read(use_threads=False), keep, plan)
+                calls = None
+                if reader is not None:
+                    _about_calls(block, reader)
+                    calls = as_kept(reader.read(use_threads=False), keep, plan)
             yield table, calls
 
     # ---- Columns ----
@@ -337,7 +340,7 @@ class RecordBlocks(StoredRecords):
         for block in self._blocks:
             if block.calls is not None:
                 with _reading(block.calls) as reader:
-                    for row in about(reader.schema_arrow, CALLS_FORMAT, str(block.calls)).get("questions", ()):
+                    for row in _about_calls(block, reader).get("questions", ()):
                         stats.add_row(row)
         return stats.to_dict()
 
@@ -397,7 +400,7 @@ class RecordBlocks(StoredRecords):
             table = reader.read_row_group(group, use_threads=False)
         calls = None
         if block.calls is not None and block.keep == "all":
-            calls = _calls_of(block.calls, first, first + table.num_rows)
+            calls = _calls_of(block, block.calls, first, first + table.num_rows)
         return place - row + first, table, calls, block
 
     def texts(self) -> Iterator[str]:
@@ -450,11 +453,22 @@ def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
             yield block.groups[start], table.to_batches()[0] if table.num_rows else table
 
 
-def _calls_of(file: Location, first: int, end: int) -> Any:
+def _about_calls(block: _Block, reader: Any) -> Mapping[str, Any]:
+    """What the metadata of a block's calls say. Raises DataError if they aren't those of its records."""
+    said = about(reader.schema_arrow, CALLS_FORMAT, str(block.calls))
+    if any(said.get(name) != block.said.get(name) for name in ("plan", "block", "attempt")):
+        raise DataError(
+            f"{block.calls} isn't of the same attempt at the block as {block.records}; delete both, and score it again"
+        )
+    return said
+
+
+def _calls_of(block: _Block, file: Location, first: int, end: int) -> Any:
     """The calls of some of the records: they are in the order of the records."""
     arrow, compute = _arrow(), _arrow("pyarrow.compute")
     parts: list[Any] = []
     with _reading(file) as reader:
+        _about_calls(block, reader)
         check_columns(reader.schema_arrow, CALLS_FORMAT, str(file))
         for group in range(reader.num_row_groups):
             numbers = reader.read_row_group(group, columns=["record"], use_threads=False).column(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -225,6 +226,7 @@ def score_block(
         plan.keep,
         plan=plan.fingerprint,
         block=block.number,
+        attempt=secrets.token_hex(8),
         evalstone=installed_version(),
         began=began.isoformat(timespec="milliseconds"),
         ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -232,6 +234,8 @@ def score_block(
         reasoned=scored.reasoned,
         cautions=[{"judge": judge, **note.to_dict()} for judge, note in scored.cautions],
     )
+    if records_file.found() is not None:  # another process scored it meanwhile
+        return BlockResult(block.samples, now=False)
     if calls is not None:  # first, because a block is done once its records are there
         calls_file.write(partial(write_table, calls, folder=CALLS))
     records_file.write(partial(write_table, table))
