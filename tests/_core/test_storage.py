@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone._core.storage import Location, is_address, is_pattern
+from evalstone.datasets.files import find_all
 from evalstone.errors import ConfigError, StorageError
 
 
@@ -86,7 +87,7 @@ def test_a_failed_write_elsewhere_leaves_no_file(tmp_path: Path, monkeypatch: py
     names = ("create_dir", "delete_file", "get_file_info", "move")
     broken = SimpleNamespace(open_output_stream=Broken, **{name: getattr(system, name) for name in names})
     reached(monkeypatch, broken)
-    with pytest.raises(StorageError, match=rf"^cannot write {scheme}://bucket/b\.bin: connection lost$"):
+    with pytest.raises(StorageError, match=rf"^cannot write {scheme}:.*bucket/b\.bin: connection lost$"):
         Location("bucket/b.bin", scheme).write(b"two")
     assert [*(tmp_path / "bucket").iterdir()] == [tmp_path / "bucket" / "a.bin"]
 
@@ -126,8 +127,66 @@ def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^https://x/a\.jsonl can't be read over HTTP: download the file"):
         Location.of("https://x/a.jsonl")
     pytest.importorskip("pyarrow")
-    with pytest.raises(ConfigError, match=r"s3://a\?nope=1 cannot be opened: .*nope"):
-        Location.of("s3://a?nope=1")
+    with pytest.raises(ConfigError, match=r"^abfs://box/x cannot be opened: .*account"):
+        Location.of("abfs://box/x")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://bucket/a/b.x",
+        "gs://bucket/a/b.x",
+        "hdfs://node:8020/a/b.x",
+        "hdfs://ann@node:8020/a/b.x",
+        "hdfs:///a/b.x",
+        "abfs://box@account.dfs.core.windows.net/a/b.x",
+        "abfss://account.dfs.core.windows.net/box/a/b.x",
+        "abfs://account@127.0.0.1:10000/box/a/b.x",
+        "abfs://account@box/a/b.x",
+    ],
+)
+def test_an_address_keeps_what_names_its_file_system(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow: Any = pytest.importorskip("pyarrow.fs")
+    inner = {"s3": "bucket/a/b.x", "gs": "bucket/a/b.x", "hdfs": "/a/b.x"}.get(address.partition(":")[0], "")
+    inner = inner or arrow.FileSystem.from_uri(address)[1]
+    asked = list[str]()
+
+    class System:
+        def get_file_info(self, path: str) -> Any:
+            return arrow.FileInfo(path, arrow.FileType.File, size=1)
+
+    def opened(address: str) -> tuple[Any, str]:
+        asked.append(address)
+        return System(), inner
+
+    monkeypatch.setattr("evalstone._core.storage._opened_system", opened)
+    file = Location.of(address)
+    assert (str(file), str(file.folder / "b.x"), str(file.absolute)) == (address,) * 3
+    assert str(file.found()) == address
+    root = asked[-1].rstrip("/")
+    assert address.startswith(f"{root}/")
+    assert root not in ("abfs://account", "abfs://box")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (
+            "s3://bucket/a.jsonl?endpoint_override=http://localhost:9000",
+            r"^the address has the option 'endpoint_over.*_URL",
+        ),
+        ("hdfs://node:8020/a?replication=2", "^the address has the option 'replication'"),
+        ("s3://key:SECRET@bucket/a", "^the address has a user or key before its bucket; keys are read from the env"),
+        ("s3://key:SEC/RET@bucket/a", "^the address has a user or key"),
+        ("gs://anonymous@bucket/a", "^the address has a user or key"),
+        ("abfs://box:SECRET@account.dfs.core.windows.net/a", "^the address has a password; keys are read from the env"),
+    ],
+)
+def test_an_address_with_parts_that_are_not_kept_is_refused(address: str, message: str) -> None:
+    for read in (Location.of, find_all):
+        with pytest.raises(ConfigError, match=message) as raised:
+            read(address)
+        assert "SEC" not in str(raised.value)
 
 
 def test_addresses_and_patterns() -> None:

@@ -29,6 +29,9 @@ _PATTERN = re.compile(r"[*?]")
 _STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 """Object stores show an object once all of it is there; on other file systems, a file is renamed."""
 _SCHEMES = (*_STORES, "hdfs", "viewfs", "file")
+_OF_BUCKETS = ("s3", "gs", "gcs")
+"""The schemes whose addresses begin with a bucket, with which the path begins, too, rather than with a server."""
+_OPTION = re.compile(r"\?(\w+)=")
 
 
 def is_address(path: object) -> bool:
@@ -39,6 +42,23 @@ def is_address(path: object) -> bool:
 def is_pattern(path: str) -> bool:
     """Whether a path has a wildcard: `*` or `?`."""
     return _PATTERN.search(path) is not None
+
+
+def check_address(address: str) -> None:
+    """Raise ConfigError for an address with options or keys: it is stored with results, and theirs is the environment.
+    The message doesn't have the keys."""
+    scheme, _, rest = address.partition("://")
+    authority = re.split("[/?]", rest, maxsplit=1)[0]
+    where = "keys are read from the environment"
+    if scheme in _OF_BUCKETS and re.search("[:@]", authority):
+        raise ConfigError(f"the address has a user or key before its bucket; {where}")
+    if scheme in _SCHEMES and ":" in authority.rpartition("@")[0]:
+        raise ConfigError(f"the address has a password; {where}")
+    if scheme in _SCHEMES and scheme != "file" and (option := _OPTION.search(rest)):
+        raise ConfigError(
+            f"the address has the option {option[1]!r}, which isn't kept; endpoint and region are those of the "
+            "environment, such as AWS_ENDPOINT_URL and AWS_DEFAULT_REGION"
+        )
 
 
 @dataclass(frozen=True)
@@ -56,6 +76,9 @@ class Location:
     """The bytes of a file that was listed."""
     changed: str = ""
     """When a file that was listed was last changed."""
+    server: str = ""
+    """What is between the scheme and the path of its address, if that isn't a bucket: the host of HDFS, or the account
+    of Azure, with the container in some forms."""
 
     @classmethod
     def of(cls, path: str | Path) -> Location:
@@ -75,11 +98,31 @@ class Location:
             raise ConfigError(f"{text} can't be read over HTTP: download the file and name its path")
         if scheme not in _SCHEMES:
             raise ConfigError(f"{text}: ", unknown("scheme", scheme, _SCHEMES))
+        check_address(text)
         _, inner = _opened_system(text)
-        return cls(inner.rstrip("/"), scheme)
+        if scheme in _OF_BUCKETS:
+            return cls(inner.rstrip("/"), scheme)
+        server = text.partition("://")[2].partition("/")[0]
+        return cls(inner.strip("/") if scheme in _STORES else inner.rstrip("/"), scheme, server=server)
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.path}" if self.scheme else self.path
+        if not self.scheme or self.scheme in _OF_BUCKETS:
+            return f"{self.scheme}://{self.path}" if self.scheme else self.path
+        path = self.path.strip("/")
+        if container := self._container:
+            path = path.removeprefix(container).strip("/")
+        return f"{self.scheme}://{self.server}/{path}"
+
+    @property
+    def _container(self) -> str:
+        """The container that the server part of an Azure address names: `box` of `box@account.dfs.core.windows.net` and
+        of `account@box`."""
+        user, at, host = self.server.rpartition("@")
+        if not at or self.scheme not in _STORES:
+            return ""
+        if host.endswith(".core.windows.net"):
+            return user
+        return "" if "." in host or ":" in host else host
 
     @property
     def absolute(self) -> Location:
@@ -87,7 +130,8 @@ class Location:
         return self if self.scheme else replace(self, path=str(Path(self.path).resolve()))
 
     def __truediv__(self, name: str) -> Location:
-        return Location(f"{self.path.rstrip('/')}/{name}" if self.scheme else str(Path(self.path, name)), self.scheme)
+        path = f"{self.path.rstrip('/')}/{name}" if self.scheme else str(Path(self.path, name))
+        return Location(path, self.scheme, server=self.server)
 
     @property
     def name(self) -> str:
@@ -98,7 +142,7 @@ class Location:
     def folder(self) -> Location:
         """The folder that it is in."""
         path = self.path.rstrip("/").rpartition("/")[0] if self.scheme else str(Path(self.path).parent)
-        return Location(path, self.scheme)
+        return Location(path, self.scheme, server=self.server)
 
     @property
     def local(self) -> Path | None:
@@ -128,7 +172,8 @@ class Location:
             selector = arrow.FileSelector(self.path, allow_not_found=True)
             for about in sorted(self._call(lambda: self._system.get_file_info(selector)), key=lambda one: one.path):
                 if about.type == arrow.FileType.File and is_listed(about.base_name):
-                    found.append(Location(about.path, self.scheme, about.size, str(about.mtime_ns or "")))
+                    changed = str(about.mtime_ns or "")
+                    found.append(Location(about.path, self.scheme, about.size, changed, self.server))
         return found
 
     def found(self) -> Location | None:
@@ -207,8 +252,10 @@ class Location:
 
     @property
     def _system(self) -> Any:
-        # Of its scheme and bucket: the endpoint, keys and region are those of the environment.
-        return _opened_system(f"{self.scheme}://{self.path.partition('/')[0]}")[0]
+        # Of its bucket or server: the endpoint, keys and region are those of the environment.
+        if self.scheme in _OF_BUCKETS:
+            return _opened_system(f"{self.scheme}://{self.path.partition('/')[0]}")[0]
+        return _opened_system(f"{self.scheme}://{self.server}/")[0]
 
     def _call(self, work: Callable[[], Any], *, writing: bool = False) -> Any:
         try:

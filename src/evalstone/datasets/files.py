@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
 from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
-from evalstone._core.storage import Location, is_address, is_pattern
+from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
 from evalstone.datasets.tables import Rows
@@ -108,6 +108,8 @@ def find_all(path: str) -> list[DataFile]:
 
     Raises DataError as `find` does, if no file matches, or if those that match have several formats.
     """
+    if is_address(path):
+        check_address(path)
     if not is_pattern(path) or (not is_address(path) and Path(path).exists()):
         return [find(path)]
     folder, _, pattern = path.rpartition("/")

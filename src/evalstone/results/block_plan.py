@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from evalstone._core.declarations import check_argument
@@ -182,7 +182,7 @@ class _StoredPlan:
 
 def _file_of(stored: _StoredFile) -> DataFile:
     location = Location.of(stored.address)
-    return DataFile.at(Location(location.path, location.scheme, stored.size, stored.changed))
+    return DataFile.at(replace(location, size=stored.size, changed=stored.changed))
 
 
 def _blocks(stored: Sequence[_StoredBlock], files: Sequence[DataFile]) -> Iterator[Block]:
