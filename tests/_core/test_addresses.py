@@ -175,7 +175,7 @@ def test_a_judge_of_one_s_own_by_name(spec: Any) -> None:
         ("own_j:asks", "not a judge, but an async function"),
         ("own_j:number", "not a judge, but int: 3"),
         ("own_j:JudgeAnswer", "but a class that doesn't derive from evalstone.Judge"),
-        ("own_j:Judge", "^Judge lacks answer, which every Judge defines$"),
+        ("own_j:Judge", "^Judge is a base class: derive a class that defines answer$"),
         ("own_j:judge(strict=true)", "takes none here"),
         ("own_j:Mine(strickt=true)", "did you mean strict"),
         ("own_j:Mine(max_requests=3)", "has no limits"),

@@ -344,6 +344,28 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Few labels (3 yes, 1 no): rely on the intervals, not the estimates.",
     ),
     (
+        note("no_judge_usable", "warning", judges=2),
+        "None of these 2 judges is usable on these labels, not even to rank systems.",
+    ),
+    (
+        note("no_judge_told", "caution", judges=3),
+        "The labels don't tell yet whether one of these 3 judges is usable; label more samples.",
+    ),
+    (
+        note("best_judge", judge="a", use="samples", worse=(), unknown=(), margin=0.05),
+        "Use a, which is usable for single samples.",
+    ),
+    (
+        note("best_judge", judge="a", use="systems", worse=("b", "c"), unknown=("d",), margin=0.05),
+        "Use a, which is usable to rank systems: it is more accurate than b and c, which cost less; the labels don't "
+        "tell whether d, which costs less, lacks less than 0.05 of its accuracy.",
+    ),
+    (
+        note("cheaper_judge", judge="b", best="a", cost=0.04, best_cost=12.5, difference=(0.01, -0.02, 0.04)),
+        "Use b: it costs $0.04 for 1,000 samples instead of $12.5, and is at most 0.040 less accurate than a "
+        "(difference 0.010, 95% CI -0.020 to +0.040).",
+    ),
+    (
         note(
             "judge_usable",
             single="yes",

@@ -75,7 +75,7 @@ def test_the_best_judge_is_advised_where_cheaper_ones_are_worse(judges: dict[str
 def test_a_cheaper_judge_of_which_the_labels_tell_too_little_is_named(judges: dict[str, Calibration]) -> None:
     found = compare_judges([judges["good"], made("unsure", 3, cost=0.001)])
     assert (found.advice.kind, found.advice["unknown"], found.advice["worse"]) == ("best_judge", ("unsure",), ())
-    assert "the labels don't tell whether unsure, which costs less, lack less than 0.05 of its accuracy" in str(found)
+    assert "the labels don't tell whether unsure, which costs less, lacks less than 0.05 of its accuracy" in str(found)
 
 
 def test_no_judge_is_advised_if_none_is_usable(judges: dict[str, Calibration]) -> None:

@@ -44,7 +44,7 @@ def test_a_worker_imports_own_code_from_its_folder_or_says_what_it_lacks(tmp_pat
     (folder / "polite_of_ray.py").write_text(OWN)
     with beside(folder):
         scorers = [parse_scorer("polite_of_ray:Polite")]
-    sent = pickle.dumps((origins(sys.modules), pickle.dumps(partial(surveying, Scoring(scorers=scorers)))))
+    sent = pickle.dumps((origins(["polite_of_ray"]), pickle.dumps(partial(surveying, Scoring(scorers=scorers)))))
     (tmp_path / "sent").write_bytes(sent)
 
     def told() -> str:

@@ -96,7 +96,8 @@ def test_the_end_of_the_shell_loop_is_that_of_its_shards(folder: Path) -> None:
     os.kill(process.pid, signal.SIGTERM)
     told = process.communicate(timeout=30)[0]
     assert process.returncode == 130, told
-    assert told.count("Interrupted; rerun the same command to resume.") == 2
+    # A shard that hasn't begun yet ends without a word.
+    assert 1 <= told.count("Interrupted; rerun the same command to resume.") <= 2
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
 

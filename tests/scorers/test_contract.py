@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import json
 import pickle
 import re
@@ -399,7 +400,7 @@ def test_every_parameter_is_described(kind: type[Scorer]):
 @every
 def test_a_scorer_says_in_one_line_what_it_measures(kind: type[Scorer]):
     assert summary(kind).endswith(".")
-    assert summary(kind) != summary(Scorer)
+    assert summary(kind) != (inspect.getdoc(Scorer) or "").partition("\n")[0]
 
 
 @every

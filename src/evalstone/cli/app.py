@@ -78,7 +78,7 @@ COMMANDS = {
     "power": ("results", "Estimate how many samples you need."),
     "runs": ("results", "List saved runs with their mean scores."),
     "annotate": ("annotate", "Label samples of a run in the terminal."),
-    "calibrate": ("judge", "Compare a judge with human labels."),
+    "calibrate": ("judge", "Compare a judge with human labels, or several judges with each other."),
     "audit": ("judge", "Test a judge's robustness to irrelevant changes."),
     "collect": ("traces", "Receive traces over OTLP/HTTP, write them to a file, and score them."),
     "traces": ("traces", "List the samples in a file of traces, or create a dataset from them."),

@@ -72,17 +72,21 @@ def bounded_scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
 
 def judges(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The lexical judge, those of plug-ins, and the providers of models."""
-    from evalstone.judges.parse import PLUGINS
+    from evalstone.judges.parse import OFFLINE, PLUGINS
+    from evalstone.models.catalog import PROVIDERS
 
-    return ["lexical", *PLUGINS.names(), *models(given, beginning)]
+    deciding = [f"{name}/" for name, info in PROVIDERS.items() if info.decides]
+    others = [*OFFLINE, *PLUGINS.names(), *deciding]
+    return [*(name for name in others if name.startswith(beginning)), *models(given, beginning)]
 
 
 def models(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
-    """The providers of models, or the models of the one provider that is meant."""
+    """The providers of models that write text, or the models of the one provider that is meant."""
     from evalstone.models.catalog import PLUGINS, PROVIDERS
     from evalstone.models.prices import listed_models
 
-    providers = [f"{name}/" for name in (*PROVIDERS, *PLUGINS.names())]
+    writing = [name for name, info in PROVIDERS.items() if not info.decides]
+    providers = [f"{name}/" for name in (*writing, *PLUGINS.names())]
     meant = [name for name in providers if name.startswith(beginning) or beginning.startswith(name)]
     if len(meant) == 1 and (known := listed_models(meant[0][:-1])):
         return [f"{meant[0]}{model}" for model in known]

@@ -282,9 +282,9 @@ def _best_judge(note: Note, _: FrontEnd) -> str:
     if worse:
         said += f": it is more accurate than {joined(worse)}, which {'costs' if len(worse) == 1 else 'cost'} less"
     if unknown:
-        verb = "costs" if len(unknown) == 1 else "cost"
+        verbs = ("costs", "lacks") if len(unknown) == 1 else ("cost", "lack")
         said += (
-            f"; the labels don't tell whether {joined(unknown)}, which {verb} less, lack less than "
+            f"; the labels don't tell whether {joined(unknown)}, which {verbs[0]} less, {verbs[1]} less than "
             f"{note['margin']:g} of its accuracy"
         )
     return said
