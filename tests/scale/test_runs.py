@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,8 @@ from evalstone.scale import ScoreBatches, merge, runs, score_shard
 from evalstone.scale.runs import missing_blocks, planned, run_on, run_shard, scoring_blocks, shard_of, surveying
 from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
-from evalstone.scorers import AnswerCorrectness
+from evalstone.scorers import AnswerCorrectness, ContextRecall, FactualCorrectness
+from evalstone.types import Note, note
 
 pa = pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[2]
@@ -91,6 +92,36 @@ def test_shards_give_what_one_process_gives(tmp_path: Path, shards: int) -> None
     assert [*(read.samples or ())] == [*evalstone.load(data).samples]
     comparison = evalstone.compare(one, read)
     assert [scorer.difference.estimate for scorer in comparison.scorers if scorer.difference] == [0, 0, 0]
+
+
+class Noting(LexicalJudge):
+    """A judge that says two things of its own, and one of samples."""
+
+    name: str
+
+    @property
+    def identity(self) -> str:
+        return f"noting-{self.name}"
+
+    def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
+        texts = ("The same of all.", f"Said by {self.name}.", "Said by b.")
+        return (*super().cautions(samples), *(note("of_judge", "warning", text=text) for text in texts))
+
+
+def test_notes_of_judges_are_those_of_one_process(tmp_path: Path) -> None:
+    french = "La réponse est la ville de Paris, qui est en France."
+    lines = [{"output": french, "input": "Où?"} | ({"reference": french} if n < 9 else {}) for n in range(60)]
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    scorers: list[Scorer] = [AnswerCorrectness(judge=Noting(name="b")), FactualCorrectness(judge=Noting(name="a"))]
+    scorers.append(ContextRecall(judge=Noting(name="d")))  # no sample has what it needs
+    one = evaluate(data, scorers, ledger=None)
+    run = in_shards(data, tmp_path / "out", 2, scorers, block_rows=7)
+    assert run.cautions == one.cautions
+    assert one.cautions[0] == note("not_in_english", "warning", samples=60, of=60)
+    texts = ["The same of all.", "Said by b.", "Said by a."]
+    assert [each["text"] for each in one.cautions[1:]] == texts
+    assert in_shards(data, tmp_path / "code", 2, "exact_match", judge=Noting(name="c")).cautions == ()
 
 
 @pytest.mark.parametrize("keep", KEEPS)

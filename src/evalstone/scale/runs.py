@@ -7,7 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -33,13 +33,14 @@ from evalstone.results.files import write_summary
 from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.run import Run
+from evalstone.results.summary import WITHOUT, ScorerSummary
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.problems import named_judges, problems
 from evalstone.scale.engines import Engine
 from evalstone.scale.scoring import OpenScoring, Scoring
 from evalstone.scale.survey import PartSurvey, Survey, blocks_of, survey
-from evalstone.types import Note, Paid, note, total_cost
+from evalstone.types import Note, Paid, total_cost
 
 SurveyParts: TypeAlias = Callable[[Sequence[Part]], Iterable[PartSurvey]]
 """Surveys parts, and returns their surveys in the order of the parts."""
@@ -232,7 +233,7 @@ def score_block(
         ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
         warnings=dict(scored.warnings),
         reasoned=scored.reasoned,
-        cautions=[{"judge": judge, **note.to_dict()} for judge, note in scored.cautions],
+        cautions=[{"judge": judge, "note": note.to_dict()} for judge, note in scored.cautions],
     )
     if records_file.found() is not None:  # another process scored it meanwhile
         return BlockResult(block.samples, now=False)
@@ -312,7 +313,7 @@ def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, 
         n_samples=plan.n_samples,
         judge=judges,
         judge_note=judge_note,
-        cautions=_cautions(plan, abouts),
+        cautions=_cautions(plan, abouts, summary),
         scorers=plan.scorers,
         records=records,
         summary=summary,
@@ -328,19 +329,26 @@ def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, 
     )
 
 
-def _cautions(plan: BlockPlan, abouts: Iterable[_About]) -> tuple[Note, ...]:
-    """The judges' notes on all samples: those on the samples of blocks, added up."""
-    samples = Counter[tuple[str, str]]()
-    kinds: dict[tuple[str, str], Note] = {}
+_COUNTED = ("samples", "of")
+"""The values of a note that depend on how many samples a judge was shown."""
+
+
+def _cautions(plan: BlockPlan, abouts: Iterable[_About], summary: Iterable[ScorerSummary]) -> tuple[Note, ...]:
+    """The notes of the judges that were asked, on all samples: equal ones once, their numbers of samples added up."""
+    asked = {identity.partition(WITHOUT)[0] for line in summary for identity in line.judges}
+    samples: dict[str, Counter[Note]] = {judge: Counter() for judge in plan.judges if judge in asked}
     for stored in (caution for about in abouts for caution in about.cautions):
-        judge, found = stored["judge"], Note.of(stored)
-        kinds.setdefault((judge, found.kind), found)
-        samples[judge, found.kind] += found["samples"] or 0
-    order = {judge: number for number, judge in enumerate(plan.judges)}
-    ordered = sorted(kinds.items(), key=lambda item: order[item[0][0]])
-    return tuple(
-        note(one.kind, one.severity, samples=samples[judge, kind], of=plan.n_samples) for (judge, kind), one in ordered
-    )
+        if stored["judge"] in asked:
+            found = Note.of(stored["note"])
+            uncounted = {name: 0 if name in _COUNTED else value for name, value in found.values}
+            samples[stored["judge"]][replace(found, values=tuple(uncounted.items()))] += found["samples"] or 0
+    return tuple(dict.fromkeys(_on_all(found, of, plan) for notes in samples.values() for found, of in notes.items()))
+
+
+def _on_all(found: Note, samples: int, plan: BlockPlan) -> Note:
+    """A note with its number of samples, of all those of the run."""
+    numbers = {"samples": samples, "of": plan.n_samples}
+    return replace(found, values=tuple((name, numbers.get(name, value)) for name, value in found.values))
 
 
 @contextmanager

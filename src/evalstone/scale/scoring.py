@@ -140,7 +140,7 @@ class Scored:
     reasoned: int
     """The number of outputs that begin with reasoning."""
     cautions: tuple[tuple[str, Note], ...]
-    """Notes on the samples that a judge doesn't suit, with its identity."""
+    """Notes on the samples that a judge doesn't suit, with its identity, of all judges that may be asked."""
 
 
 class OpenScoring:
@@ -218,13 +218,13 @@ class OpenScoring:
             records=found,
             warnings=dict(warnings),
             reasoned=sum(map(has_reasoning, samples)),
-            cautions=tuple(self._cautions(samples, found)),
+            cautions=tuple(self._cautions(samples)),
         )
 
-    def _cautions(self, samples: Iterable[Sample], records: Iterable[Record]) -> Iterator[tuple[str, Note]]:
-        asked = {call.judge for record in records for call in record.calls}
-        for judge in self.plan.judges:
-            if judge.identity in asked and type(judge).cautions is not Judge.cautions:
+    def _cautions(self, samples: Iterable[Sample]) -> Iterator[tuple[str, Note]]:
+        # Also of a judge that wasn't asked here: it may be asked for other samples, and its notes are on all of them.
+        for judge in self.plan.judges if any(scorer.may_ask for scorer in self.plan.scorers) else ():
+            if type(judge).cautions is not Judge.cautions:
                 scored = samples if self.plan.keep_reasoning else map(answered, samples)
                 yield from ((judge.identity, note) for note in judge.cautions(scored))
 
