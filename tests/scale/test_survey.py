@@ -96,6 +96,18 @@ def test_a_repeated_id_names_both_lines(tmp_path: Path) -> None:
     assert str(raised.value) == "line 3 of b.jsonl: the id 'q' is already used by line 3 of a.jsonl"
 
 
+def test_different_ids_with_the_same_key_are_no_repeated_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(_: str) -> bytes:
+        return bytes(16)
+
+    monkeypatch.setattr("evalstone.scale.survey.id_digest", same)
+    lines = [f'{{"output": "x", "id": "{id}"}}\n' for id in "qrst"]
+    assert surveyed(written(tmp_path, a="".join(lines)), step=30).renamed == {}
+    with pytest.raises(DataError) as raised:
+        surveyed(written(tmp_path, a="".join([*lines, lines[2]])), step=30)
+    assert str(raised.value) == "line 5 of a.jsonl: the id 's' is already used by line 3 of a.jsonl"
+
+
 def test_an_id_of_ones_own_that_is_a_default_id_is_refused(tmp_path: Path) -> None:
     own = load([{"output": "x"}]).samples[0].id
     with pytest.raises(DataError, match=rf"line 2 of a.jsonl: the id '{own}' is already used by line 1"):

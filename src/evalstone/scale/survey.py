@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstone._core.display import joined, named
+from evalstone._core.json import storable
 from evalstone.agents.notes import Notes
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
@@ -198,10 +199,15 @@ class Survey:
         others = np.sort(keys[(flags & _IN_DEFAULT_FORM) == 0])
         """The keys of IDs that don't look like default ones."""
         counts, taken = Counter[bytes](), set[bytes]()
+        known: dict[int, dict[str, int]] = {}
+        """By the first sample with a key, the IDs with this key, and the first sample with each."""
         for first, place in repeated:
-            if self._flags[place] & _OWN:
-                where, sample = self._read(place, numbered=True)
-                raise used_id(where, sample.id, self._read(first, numbered=True)[0])
+            if self._flags[place] & _OWN:  # different IDs may have the same key
+                ids = known.setdefault(first, {self._stored_id(first): first})
+                if (earlier := ids.setdefault(self._stored_id(place), place)) != place:
+                    where, sample = self._read(place, numbered=True)
+                    raise used_id(where, sample.id, self._read(earlier, numbered=True)[0])
+                continue
             key = bytes(self._keys[place * _KEY : (place + 1) * _KEY])
             number, name = counts[key] + 2, f"hash-{key.hex()}"
             while (new := id_digest(f"{name}-{number}")[:_KEY]) in taken or _has(others, np.frombuffer(new, np.uint64)):
@@ -231,6 +237,10 @@ class Survey:
                     first = at
                 found.append((int(places[first]), int(places[at + 1])))
         return sorted(found, key=lambda pair: pair[1])
+
+    def _stored_id(self, place: int) -> str:
+        """The ID of a sample, as databases store it."""
+        return storable(self._read(place)[1].id)
 
     def _read(self, place: int, *, numbered: bool = False) -> tuple[str, Sample]:
         """A sample, read again, and its position."""
