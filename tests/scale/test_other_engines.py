@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -32,6 +33,32 @@ def example(engine: str) -> str:
 @pytest.mark.parametrize("module", NEEDED)
 def test_the_example_is_python(module: str) -> None:
     compile(example(NEEDED[module]), "docs/scale.md", "exec")
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_the_function_of_the_daft_example_takes_any_batch(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa: Any = importlib.import_module("pyarrow")
+
+    def same(function: object) -> object:
+        return function
+
+    def batch(**_: object) -> Any:
+        return same
+
+    class Column(list[str]):
+        def to_arrow(self) -> Any:
+            return pa.array(self, pa.string())
+
+    daft = MagicMock()
+    daft.func.batch = batch
+    monkeypatch.setitem(sys.modules, "daft", daft)
+    names: dict[str, Any] = {}
+    exec(example("Daft").partition("\nsamples = ")[0], names)
+    ids = Column(f"q{at}" for at in range(number))
+    found = names["records"](ids, Column(["Paris"] * number), Column(["Paris"] * number)).to_pylist()
+    assert [[(one["sample_id"], one["scorer"]) for one in each] for each in found] == [
+        [(id, scorer) for scorer in SCORERS] for id in ids
+    ]
 
 
 @pytest.mark.slow
