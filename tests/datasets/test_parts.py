@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ntpath
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,12 @@ def test_a_repeated_id_names_both_files_of_a_large_dataset(tmp_path: Path, monke
         (tmp_path / f"{name}.jsonl").write_text('{"output": "x"}\n{"id": "q", "output": ""}\n')
     with pytest.raises(DataError, match=r"line 2 of b\.jsonl: the id .* already used by line 2 of a\.jsonl"):
         load(str(tmp_path / "*.jsonl"))
+
+
+def test_a_pattern_is_the_last_part_of_a_path_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text("{}\n")
+    monkeypatch.setattr("os.path.split", ntpath.split)
+    for separator in "/\\":
+        found = find_all(f"{tmp_path}{separator}*.jsonl")
+        assert [file.location.name for file in found] == ["a.jsonl", "b.jsonl"]

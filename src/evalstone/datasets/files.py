@@ -112,10 +112,10 @@ def find_all(path: str) -> list[DataFile]:
         check_address(path)
     if not is_pattern(path) or (not is_address(path) and Path(path).exists()):
         return [find(path)]
-    folder, _, pattern = path.rpartition("/")
+    folder, pattern = path.rsplit("/", 1) if is_address(path) else os.path.split(path)
     if is_pattern(folder):
         raise DataError(f"{named(path)} has a wildcard in the name of a folder; only names of files may have one")
-    listed = Location.of(folder or ("/" if path.startswith("/") else ".")).files(pattern)
+    listed = Location.of(folder or ".").files(pattern)
     if not listed:
         raise DataError(f"no file matches {named(path)}")
     files = [*map(DataFile.at, listed)]
