@@ -7,8 +7,13 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from evalstone._core.addresses import beside, origins
+from evalstone.scale.ray_engine import RayEngine
 from evalstone.scale.runs import surveying
 from evalstone.scale.scoring import Scoring
 from evalstone.scorers import parse_scorer
@@ -60,3 +65,34 @@ def test_a_worker_imports_own_code_from_its_folder_or_says_what_it_lacks(tmp_pat
         "'polite_of_ray'): install their modules wherever workers run, or put their folder on the PYTHONPATH there "
         "before Ray is started"
     )
+
+
+class Data:
+    """The part of Ray Data that maps, which notes its settings."""
+
+    ActorPoolStrategy = dict
+    DataContext = SimpleNamespace(get_current=lambda: SimpleNamespace(execution_options=SimpleNamespace()))
+
+    def __init__(self) -> None:
+        self.settings: dict[str, Any] = {}
+
+    def from_items(self, rows: list[Any], **_: Any) -> Data:
+        return self
+
+    def map(self, worker: object, **settings: Any) -> Data:
+        self.settings = settings
+        return self
+
+    def iter_rows(self) -> list[Any]:
+        return []
+
+
+def test_a_worker_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = Data()
+    ray = SimpleNamespace(cloudpickle=pickle, exceptions=SimpleNamespace(RayError=RuntimeError))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.data", data)
+    open_worker: Any = partial(surveying, Scoring(scorers="exact_match"))
+    assert [*RayEngine().map(open_worker, [1], ordered=True)] == []
+    # Ray Data would restart actors and retry their tasks without end.
+    assert (data.settings["max_restarts"], data.settings["max_task_retries"]) == (3, 3)

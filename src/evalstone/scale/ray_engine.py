@@ -29,6 +29,9 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """The environment of a Ray that is started here: it reports nothing, and prints nothing."""
+_RESTARTS = 3
+"""How often a worker is started again, and an item begun anew. Ray Data has no limit: an item that kills its workers,
+such as by the memory that it takes, would be begun without end."""
 
 
 class RayEngine:
@@ -96,7 +99,7 @@ class RayEngine:
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 
     def map(self, open_worker: _OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
-        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew."""
+        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew, three times at most."""
         if not items:
             return
         data = self._data
@@ -107,7 +110,14 @@ class RayEngine:
             source = data.from_items(rows, override_num_blocks=len(rows))
             compute = data.ActorPoolStrategy(min_size=1, max_size=min(self.workers, len(items)))
             sent = pickle.dumps((origins(sys.modules), self._ray.cloudpickle.dumps(open_worker)))
-            mapped = source.map(_Worker, fn_constructor_args=(sent,), compute=compute, num_cpus=1)
+            mapped = source.map(
+                _Worker,
+                fn_constructor_args=(sent,),
+                compute=compute,
+                num_cpus=1,
+                max_restarts=_RESTARTS,
+                max_task_retries=_RESTARTS,
+            )
         try:
             for row in mapped.iter_rows():
                 result = pickle.loads(row["result"])  # noqa: S301 - of our own worker
@@ -162,11 +172,11 @@ def _refuse(error: EvalstoneError, _: object) -> NoReturn:
 
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
-    """Inside this context, Ray's loggers say nothing below an error."""
+    """Inside this context, Ray's loggers say nothing below an error, and Ray Data's nothing: it raises its errors."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for name, level in (("ray", logging.ERROR), ("ray.data", logging.CRITICAL)):
+        logging.getLogger(name).setLevel(level)
     yield
 
 

@@ -107,3 +107,29 @@ def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path:
     assert [line.interval for line in run.summary] == [line.interval for line in one.summary]
     assert len(run.records) == 3000
     assert b"Traceback" not in errors
+
+
+FATAL = """
+import os
+from pathlib import Path
+from evalstone import Score, scorer
+
+@scorer
+def fatal(output: str) -> Score:
+    with Path("{}").open("a") as log:
+        log.write("x")
+    os._exit(1)
+"""
+
+
+def test_a_block_that_kills_its_workers_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"output": "a"}\n')
+    (tmp_path / "fatal_scorers.py").write_text(FATAL.format(tmp_path / "log"))
+    command = [sys.executable, "-m", "evalstone", "run", "d.jsonl", "-s", "fatal_scorers.py:fatal", "--out", "out"]
+    done = subprocess.run(
+        [*command, "--engine", "ray"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 2, done.stderr
+    assert "a worker of Ray failed: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert 2 <= len((tmp_path / "log").read_text()) <= 8
