@@ -1163,4 +1163,25 @@ REQUIRED: tuple[Mutant, ...] = (
         "    #",
         ("tests/_core/test_values.py",),
     ),
+    Mutant(
+        "a block that lacks records is merged",
+        "src/evalstone/scale/runs.py",
+        "    records.check_samples([block.samples for block in plan.blocks])\n",
+        "",
+        ("tests/scale/test_runs.py",),
+    ),
+    Mutant(
+        "judge calls of another attempt at a block are read with its records",
+        "src/evalstone/results/record_blocks.py",
+        'for name in ("plan", "block", "attempt"))',
+        'for name in ("plan", "block"))',
+        ("tests/scale/test_runs.py",),
+    ),
+    Mutant(
+        "a block that another process wrote is paid for again",
+        "src/evalstone/scale/runs.py",
+        "    if records_file.found() is not None:  # another process scored it, maybe",
+        "    if False:  # another process scored it, maybe",
+        ("tests/scale/test_runs.py",),
+    ),
 )
