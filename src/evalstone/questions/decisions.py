@@ -29,6 +29,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt, clean
 from evalstone.errors import ConfigError
 from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
+from evalstone.models.provider import ReplyForm
 from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs, GiveNumber
 from evalstone.questions.explanation import Explain
@@ -87,13 +88,17 @@ class Closed:
 
     decisions: tuple[TypedQuestion, ...]
     state: State
+    digest: str
+    """A hash of the decisions: what a question's fingerprint leaves out."""
 
-    @property
-    def digest(self) -> str:
-        """A hash of the decisions: what a question's fingerprint leaves out."""
-        return content_hash([[each.name, each.kind, each.instructions, dict(each.options)] for each in self.decisions])[
-            :8
-        ]
+
+@dataclass(frozen=True)
+class _Parts:
+    """What all closed questions of a kind with the same prompt, labels and inputs have in common."""
+
+    labels: tuple[_Label, ...]
+    decisions: tuple[TypedQuestion, ...]
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -123,13 +128,37 @@ def answers_kind(kind: type[Question[Any]]) -> bool:
 
 def as_decisions(question: Question[Any]) -> Closed | None:
     """A question as decisions and the state that they are about; None if it is open."""
-    labels = _labels(question)
+    parts = _parts(question)
+    return None if parts is None else Closed(parts.decisions, _state(question), parts.digest)
+
+
+def _parts(question: Question[Any]) -> _Parts | None:
+    """The labels of a question and its decisions; None if it is open."""
+    if (form := question.reply_form) is None:
+        return None
+    requested = question.label_probabilities
+    labels = None if requested is None else requested.labels
+    return _parts_of(type(question), question.prompt, form, tuple(question.inputs()), labels)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parts_of(
+    kind: type[Question[Any]],
+    prompt: Prompt,
+    form: ReplyForm,
+    inputs: tuple[str, ...],
+    requested: tuple[str, ...] | None,
+) -> _Parts | None:
+    """The parts of questions of a kind. form: of the reply; derived ones are one object for all questions that share
+    them. inputs: their names. requested: the labels whose probabilities are requested."""
+    labels = _labels(kind, form.schema, requested)
     if labels is None:
         return None
-    outline = _outline_of(question, labels)
+    outline = _outline_of(kind, prompt, labels)
     several = len({label.keys for label in labels}) > 1
-    decisions = tuple(_decision(question, outline, label, several) for label in labels)
-    return Closed(decisions, _state(question))
+    decisions = tuple(_decision(kind, prompt, inputs, outline, label, several) for label in labels)
+    sent = [[each.name, each.kind, each.instructions, dict(each.options)] for each in decisions]
+    return _Parts(labels, decisions, content_hash(sent)[:8])
 
 
 def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]) -> Decided[A]:
@@ -137,7 +166,8 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
 
     Raises ReplyError if the question doesn't take such an answer.
     """
-    labels = _labels(question) or ()
+    parts = _parts(question)
+    labels = () if parts is None else parts.labels
     data: dict[str, Any] = _skeleton(question)
     chosen: list[float] = []
     for label, probabilities in zip(labels, answers, strict=True):
@@ -165,7 +195,8 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
 
 def stored_text(question: Question[Any], asked: Closed, answers: Sequence[Mapping[str, float]]) -> str:
     """The probabilities as text, as they are stored, with a hash of what was asked."""
-    labels = _labels(question) or ()
+    parts = _parts(question)
+    labels = () if parts is None else parts.labels
     by_label = {label.at: answer for label, answer in zip(labels, answers, strict=True)}
     return json.dumps({"asked": asked.digest, "probabilities": by_label}, ensure_ascii=False)
 
@@ -177,7 +208,7 @@ def stored_decisions(question: Question[A], reply: str, *, asked: bool = False) 
 
     Raises ReplyError if its probabilities are invalid.
     """
-    if (closed := as_decisions(question)) is None:
+    if (parts := _parts(question)) is None:
         return None
     try:
         data: object = json.loads(reply)
@@ -185,12 +216,11 @@ def stored_decisions(question: Question[A], reply: str, *, asked: bool = False) 
         return None
     if not is_object(data) or not is_object(found := data.get("probabilities")):
         return None
-    labels = _labels(question) or ()
-    if list(found) != [label.at for label in labels] or not all(map(is_object, found.values())):
+    if list(found) != [label.at for label in parts.labels] or not all(map(is_object, found.values())):
         return None
-    if asked and data.get("asked") != closed.digest:
+    if asked and data.get("asked") != parts.digest:
         return None
-    return read_decisions(question, tuple(map(distribution, closed.decisions, found.values())))
+    return read_decisions(question, tuple(map(distribution, parts.decisions, found.values())))
 
 
 _LABEL_KEYS = ("yes", "no")
@@ -200,22 +230,21 @@ def _per_item(question: Question[Any]) -> bool:
     return isinstance(question, VerdictPerItem)
 
 
-def _labels(question: Question[Any]) -> tuple[_Label, ...] | None:
+def _labels(
+    kind: type[Question[Any]], schema: Mapping[str, Any], requested: tuple[str, ...] | None
+) -> tuple[_Label, ...] | None:
     """The labels of a reply, in its order; None if the question is open."""
-    if (schema := question.json_schema) is None:
-        return None
     found = list[_Label]()
-    for label in _walk(schema, schema.get("$defs", {}), (), type(question).explaining()):
+    for label in _walk(schema, schema.get("$defs", {}), (), kind.explaining()):
         if label is None:
             return None
         found.append(label)
     if len({label.name for label in found}) < len(found):
         return None
-    if isinstance(question, AnswerAs):  # a value of the caller's type, not a grade
+    if issubclass(kind, AnswerAs):  # a value of the caller's type, not a grade
         found = [replace(label, mean=False) for label in found]
-    requested = question.label_probabilities
-    if requested is not None and len(found) == 1 and set(requested.labels) < set(found[0].values):
-        found = [_words(found[0].path, requested.labels)]  # without the way out of a judge that writes
+    if requested is not None and len(found) == 1 and set(requested) < set(found[0].values):
+        found = [_words(found[0].path, requested)]  # without the way out of a judge that writes
     return tuple(found)
 
 
@@ -299,7 +328,7 @@ def _state(question: Question[Any]) -> State:
     for name, material in question.inputs().items():
         if not material and name in question.optional:
             continue
-        shown = _name_of(question, name)
+        shown = _name_of(question.prompt, tuple(question.inputs()), name)
         if isinstance(material, str):
             state[shown] = clean(material)
         else:
@@ -307,11 +336,11 @@ def _state(question: Question[Any]) -> State:
     return state
 
 
-def _name_of(question: Question[Any], name: str) -> str:
+def _name_of(prompt: Prompt, inputs: tuple[str, ...], name: str) -> str:
     """What the prompt calls an input; its own name if the prompt calls two inputs the same."""
-    shown = question.prompt.name_of(name)
-    others = [other for other in question.inputs() if other != name]
-    return name if shown in map(question.prompt.name_of, others) or shown in others else shown
+    shown = prompt.name_of(name)
+    others = [other for other in inputs if other != name]
+    return name if shown in map(prompt.name_of, others) or shown in others else shown
 
 
 @dataclass(frozen=True)
@@ -330,10 +359,9 @@ _BULLET = re.compile(r"^( *)- (?:\"([^\"]+)\"|([\w .]+)): ?(.*)$")
 _HOW_TO_REPLY = re.compile(r"^(?:For each .{0,60} give, in this order:|In the reason, .*)$")
 
 
-def _outline_of(question: Question[Any], labels: Sequence[_Label]) -> _Outline:
+def _outline_of(kind: type[Question[Any]], prompt: Prompt, labels: Sequence[_Label]) -> _Outline:
     """The prompt in parts. A prompt of the user's is kept whole: only evalstone's define labels in the form that is
     taken apart."""
-    kind, prompt = type(question), question.prompt
     if is_own_code(kind) or prompt != getattr(kind, "prompt", None):
         return _Outline(prompt.instructions.strip(), prompt.task, {})
     keys = {part for label in labels for part in label.keys}
@@ -366,21 +394,27 @@ def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
     return _Outline(text, prompt.task, {name: " ".join(lines) for name, lines in meanings.items()})
 
 
-def _decision(question: Question[Any], outline: _Outline, label: _Label, several: bool) -> TypedQuestion:
+def _decision(
+    kind: type[Question[Any]],
+    prompt: Prompt,
+    inputs: tuple[str, ...],
+    outline: _Outline,
+    label: _Label,
+    several: bool,
+) -> TypedQuestion:
     """One label as a decision. several: whether there are others, of the same item or of the whole reply."""
     about = [outline.meanings[key] for key in label.keys if outline.meanings.get(key)]
-    rule = [question.prompt.name_rule] if question.prompt.name_rule else []
-    subject = _subject(question, label, several)
-    parts = [outline.rules, *about, label.about, outline.task, subject, *rule, DATA_RULE]
+    subject = _subject(kind, prompt, inputs, label, several)
+    parts = [outline.rules, *about, label.about, outline.task, subject, prompt.name_rule, DATA_RULE]
     options = {option: outline.meanings.get(option, "") for option in label.values}
     return TypedQuestion(label.name, label.kind, "\n\n".join(filter(None, parts)), options)
 
 
-def _subject(question: Question[Any], label: _Label, several: bool) -> str:
+def _subject(kind: type[Question[Any]], prompt: Prompt, inputs: tuple[str, ...], label: _Label, several: bool) -> str:
     """Which of several labels a decision is about."""
     keys = ", ".join(f'"{key}"' for key in label.keys)
     if label.item is None:
         return f"Decide about {keys} only." if several else ""
-    kind = type(question)
-    items = _name_of(question, kind.items) if issubclass(kind, VerdictPerItem) else label.path[label.item - 1]
+    is_listed = issubclass(kind, VerdictPerItem)
+    items = _name_of(prompt, inputs, kind.items) if is_listed else label.path[label.item - 1]
     return f"Decide about number {label.path[label.item]} of the {items} only{f': {keys}' if several else ''}."
