@@ -23,6 +23,7 @@ import pytest
 
 import evalstone
 from evalstone import ConfigError, DataError, Failed, ModelJudge, Record, Run, Sample, Score, Scorer, evaluate
+from evalstone._core import sync
 from evalstone._core.guards import is_list, is_object
 from evalstone._core.phases import Phase, watch
 from evalstone._core.storage import Location
@@ -673,6 +674,22 @@ score(pyarrow.table(BATCH))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (tmp_path / "log").read_text() == "opened closed "
     assert not done.stderr
+
+
+def test_batches_that_are_collected_on_the_own_loop_are_closed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    held = [ScoreBatches(scorers="answer_correctness", judge=Watched(log=log))]
+    held[0](pa.table(BATCH))
+
+    async def drop() -> None:
+        held.clear()
+        gc.collect()
+
+    sync.run(drop())
+    until = time.monotonic() + 10
+    while "closed" not in log.read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "closed" in log.read_text()
 
 
 def test_copies_of_batches_have_one_scope() -> None:

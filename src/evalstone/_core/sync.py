@@ -137,6 +137,11 @@ def _loop() -> _Loop:
         return _current[0]
 
 
+def is_own_thread() -> bool:
+    """Whether this is the thread of evalstone's own loop."""
+    return any(loop.thread is threading.current_thread() for loop in _current)
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return what it returns, from any thread, with or without a running loop.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import weakref
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from evalstone._core import sync
 from evalstone.datasets import load
 from evalstone.results.record_tables import record_tables, with_plain_texts
 from evalstone.run.plan import scorer_info
@@ -59,7 +61,7 @@ class ScoreBatches(Scoring):
         if (known := self.__dict__.get("_open")) is None:
             known = self.__dict__["_open"] = OpenScoring(replace(self), f"batches {self.scope}")
             # A copy was opened, so this doesn't keep the value alive.
-            self.__dict__["_close"] = weakref.finalize(self, known.close)
+            self.__dict__["_close"] = weakref.finalize(self, _close, known)
         return known
 
     def close(self) -> None:
@@ -73,3 +75,12 @@ class ScoreBatches(Scoring):
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _close(opened: OpenScoring) -> None:
+    """Close what a value had opened that is gone. Garbage may be collected on evalstone's own loop, where waiting would
+    never end."""
+    if sync.is_own_thread():
+        threading.Thread(target=opened.close, name="evalstone-close").start()
+    else:
+        opened.close()
