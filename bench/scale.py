@@ -108,7 +108,7 @@ def written(folder: Path, samples: int, keep: Keep, seed: int) -> int:
         first = number * SAMPLES_PER_BLOCK
         size = min(SAMPLES_PER_BLOCK, samples - first)
         _write(folder, number, *record_tables(records(first, size, seed), SCORERS, keep, plan="bench", block=number))
-    return _finish(folder, samples, len(numbers), seed)
+    return _finish(folder, samples, len(numbers), seed, keep)
 
 
 def made(folder: Path, samples: int, seed: int) -> int:
@@ -123,7 +123,7 @@ def made(folder: Path, samples: int, seed: int) -> int:
         size = min(SAMPLES_PER_BLOCK, samples - number * SAMPLES_PER_BLOCK)
         table, _ = record_tables(few, SCORERS, "scores", plan="bench", block=number)
         _write(folder, number, _columns(table, number * SAMPLES_PER_BLOCK, size, seed), None)
-    return _finish(folder, samples, len(numbers), seed)
+    return _finish(folder, samples, len(numbers), seed, "scores")
 
 
 def _columns(few: Any, first: int, size: int, seed: int) -> Any:
@@ -188,7 +188,7 @@ def _write(folder: Path, number: int, *tables: Any) -> None:
             file.write(lambda to, table=table, kind=kind: write_table(table, to, kind))
 
 
-def _finish(folder: Path, samples: int, blocks: int, seed: int) -> int:
+def _finish(folder: Path, samples: int, blocks: int, seed: int, keep: Keep) -> int:
     """Write the summary; returns the bytes of the blocks."""
     summary: dict[str, Any] = {
         "format": "run/1",
@@ -200,7 +200,7 @@ def _finish(folder: Path, samples: int, blocks: int, seed: int) -> int:
         "seconds": 1.0,
         "resumed": 0,
         "scorers": [info.to_stored() for info in SCORERS],
-        "blocks": {"plan": "bench", "number": blocks},
+        "blocks": {"plan": "bench", "number": blocks, "keep": keep},
     }
     (folder / "summary.json").write_text(json.dumps(summary))
     return sum(file.stat().st_size for kind in (BLOCKS, CALLS) for file in (folder / kind).glob("*"))
