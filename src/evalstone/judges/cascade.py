@@ -296,8 +296,6 @@ def fit_threshold(
         raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
     curve = thresholds(cases)
     certified = None if risk is None else _certified(cases, risk, accuracy, escalated)
-    if certified is not None:
-        accuracy, escalated = None, None
     within = [point for point in curve if escalated is None or point.escalated <= escalated]
     if not within:
         least = min(point.escalated for point in curve)

@@ -181,7 +181,7 @@ class DecisionOrText(Composite, init=False):
     `decision(MODEL, text=sentences)`: claims are the sentences of a text. Scorers with other open questions are then
     refused before the run.
 
-    Raises ConfigError for two equal judges.
+    Raises ConfigError if `decides` is no decision model.
     """
 
     decides: Judge

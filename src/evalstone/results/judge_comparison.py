@@ -14,7 +14,7 @@ from evalstone.report.shown import Shown
 from evalstone.results.calibration import Calibration
 from evalstone.results.judge_verdict import JudgeUse
 from evalstone.results.measures import measure
-from evalstone.results.members import right_verdicts
+from evalstone.results.members import common_verdicts
 from evalstone.stats.intervals import Interval, proportion_interval
 from evalstone.types import Note, note
 
@@ -104,28 +104,16 @@ def compare_judges(calibrations: Iterable[Calibration]) -> JudgeComparison:
     """
     listed = tuple(calibrations)
     _check(listed)
-    first = listed[0]
-    truths = {pair.sample_id: pair.truth(first.label_threshold, first.scale) for pair in first.pairs}
-    right = {each.judge: right_verdicts(each, truths) for each in listed}
-    samples = [name for name in right[first.judge] if all(name in of for of in right.values())]
-    if not samples:
-        raise ConfigError("no sample has a truth and a score by each of the judges")
+    verdicts = dict(zip((each.judge for each in listed), common_verdicts(listed), strict=True))
     ranked = sorted(listed, key=lambda each: (USES.index(each.verdict.use), -_area(each)))
     best = ranked[0]
-    verdicts = {judge: [of[name] for name in samples] for judge, of in right.items()}
     judges = tuple(_judged(each, verdicts, best) for each in ranked)
-    return JudgeComparison(calibrations=listed, judges=judges, n=len(samples), advice=_advice(judges))
+    return JudgeComparison(calibrations=listed, judges=judges, n=len(verdicts[best.judge]), advice=_advice(judges))
 
 
 def _check(calibrations: Sequence[Calibration]) -> None:
     if len(calibrations) < 2:
         raise ConfigError(f"a comparison needs two judges or more, not {len(calibrations)}")
-    first, *others = calibrations
-    for other in others:
-        if other.signature != first.signature:
-            raise ConfigError(f"{other.judge} was calibrated with {other.signature}, not with {first.signature}")
-        if (other.labels_id, other.dataset_version) != (first.labels_id, first.dataset_version):
-            raise ConfigError(f"{other.judge} was calibrated with other labels than {first.judge}")
     if any(each.weights is not None for each in calibrations):
         raise ConfigError(
             "labels that were drawn by strata can't compare judges; compare them on labels drawn at random"

@@ -84,16 +84,8 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
 
     if not members:
         raise ConfigError("need the calibration of at least one member")
-    for member in members:
-        if member.signature != composite.signature:
-            raise ConfigError(f"{member.judge} was calibrated with {member.signature}, not with {composite.signature}")
-        if (member.labels_id, member.dataset_version) != (composite.labels_id, composite.dataset_version):
-            raise ConfigError(f"{member.judge} was calibrated with other labels than {composite.judge}")
-    truths = {pair.sample_id: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
-    right = [right_verdicts(one, truths) for one in (composite, *members)]
-    samples = [sample for sample in right[0] if all(sample in of for of in right)]
-    ours, *theirs = ([of[sample] for sample in samples] for of in right)
-    accuracy = proportion_interval(sum(ours), len(samples))
+    ours, *theirs = common_verdicts((composite, *members))
+    accuracy = proportion_interval(sum(ours), len(ours))
     if accuracy is None:
         return None
     compared = [
@@ -104,14 +96,32 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
     wrong = [[not verdict for verdict in of_sample] for of_sample in zip(*theirs, strict=True)]
     return MemberComparison(
         judge=composite.judge,
-        n=len(samples),
+        n=len(ours),
         accuracy=accuracy,
         members=tuple(sorted(compared, key=lambda member: -member.accuracy.estimate)),
         votes=effective_votes(wrong) if composite.judge.startswith("panel(") else None,
     )
 
 
-def right_verdicts(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
+def common_verdicts(calibrations: Sequence[Calibration]) -> list[list[bool]]:
+    """For each of several judges, whether its verdict is right on each sample with a truth and a score by all of them.
+
+    Raises:
+        ConfigError: A calibration is of another scorer, or has other labels, than the first one.
+    """
+    first, *others = calibrations
+    for other in others:
+        if other.signature != first.signature:
+            raise ConfigError(f"{other.judge} was calibrated with {other.signature}, not with {first.signature}")
+        if (other.labels_id, other.dataset_version) != (first.labels_id, first.dataset_version):
+            raise ConfigError(f"{other.judge} was calibrated with other labels than {first.judge}")
+    truths = {pair.sample_id: pair.truth(first.label_threshold, first.scale) for pair in first.pairs}
+    right = [_right(one, truths) for one in calibrations]
+    samples = [sample for sample in right[0] if all(sample in of for of in right)]
+    return [[of[sample] for sample in samples] for of in right]
+
+
+def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
     """Whether the judge's verdict on each sample with a truth is right."""
     threshold, scale = calibration.default_threshold, calibration.scale
     known = ((pair, truths.get(pair.sample_id)) for pair in calibration.pairs)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from evalstone.stats.roots import root
 from evalstone.stats.special import beta_cdf, binomial_cdf
 
 CONFIDENCE = 0.95
@@ -94,11 +95,11 @@ def upper_bound(wrong: int, n: int, confidence: float = CONFIDENCE) -> float:
     """The one-sided upper confidence bound of a share of which `wrong` of `n` are seen (Clopper and Pearson, 1934)."""
     if wrong >= n:
         return 1.0
-    low, high = 0.0, 1.0
-    while high - low > 1e-12:
-        middle = (low + high) / 2
-        if 1 - beta_cdf(middle, wrong + 1, n - wrong) > 1 - confidence:
-            low = middle
-        else:
-            high = middle
-    return high
+    return root(
+        lambda share: beta_cdf(share, wrong + 1, n - wrong) - confidence,
+        0.0,
+        1.0,
+        (wrong + 1) / (n + 1),
+        at_start=-confidence,
+        close=1e-9,
+    )
