@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import time
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import pytest
 
 import evalstone
 from evalstone import Judge, JudgeAnswer, ModelJudge, evaluate
+from evalstone.datasets import write_jsonl
 from evalstone.errors import JudgeError, JudgeRefused, JudgeUnavailable, RunAborted, TargetUnavailable
 from evalstone.models.limits import Limits
 from evalstone.questions.base import Question
 from evalstone.results.endings import JUDGE_REFUSED, STOPPED
-from evalstone.run import runner
+from evalstone.run import workers
+from evalstone.scale import score_shard
 from evalstone.targets import FunctionTarget
 from tests.serving import Response, obliging, serving
 
@@ -73,13 +76,26 @@ class Stuck(Judge, eq=False):
 def test_calls_in_flight_are_awaited_for_a_limited_time(
     seconds: float, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "LAST_CALLS", 1.0)
+    monkeypatch.setattr(workers, "LAST_CALLS", 1.0)
     judge = Stuck(seconds=seconds)
     with pytest.raises(JudgeRefused) as ended:
         evaluate(SAMPLES, "context_relevance", judge=judge, ledger=None, concurrency=SLOTS)
     assert ended.value.run.ending is JUDGE_REFUSED
     # One more call took the place of the refused one before the run ended.
     assert (len(judge.asked), len(ended.value.run)) == (SLOTS + 1, kept)
+
+
+def test_a_block_awaits_calls_in_flight_for_a_limited_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(workers, "LAST_CALLS", 0.2)
+    write_jsonl(tmp_path / "d.jsonl", SAMPLES)
+    judge, began = Stuck(seconds=60.0), time.monotonic()
+    with pytest.raises(JudgeRefused):
+        score_shard(
+            tmp_path / "d.jsonl", "context_relevance", 1, 1, out=tmp_path / "out", judge=judge, concurrency=SLOTS
+        )
+    assert len(judge.asked) <= SLOTS + 1
+    assert time.monotonic() - began < 30
 
 
 def test_answers_of_a_target_in_flight_are_kept(tmp_path: Path) -> None:

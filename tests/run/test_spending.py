@@ -32,7 +32,7 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.results.views.run import run_view
 from evalstone.results.views.spending import cost_text
-from evalstone.run import runner
+from evalstone.run import workers
 from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.conversations import Conversation
 from evalstone.run.session import Session
@@ -290,7 +290,7 @@ def test_a_record_that_is_stored_while_its_run_is_canceled_counts_once(
 def test_a_call_that_fails_after_its_run_has_ended_by_an_error_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "LAST_CALLS", 0.5)
+    monkeypatch.setattr(workers, "LAST_CALLS", 0.5)
 
     class Late(Priced, eq=False):
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:

@@ -29,7 +29,7 @@ from evalstone._core.phases import Phase, watch
 from evalstone._core.storage import Location
 from evalstone.datasets.parts import Part
 from evalstone.errors import RunStopped
-from evalstone.judges.lexical import LexicalJudge
+from evalstone.judges import Cascade, LexicalJudge, LoggingJudge, Panel
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
 from evalstone.scale import ScoreBatches, merge, runs, score_shard
@@ -123,6 +123,45 @@ def test_notes_of_judges_are_those_of_one_process(tmp_path: Path) -> None:
     texts = ["The same of all.", "Said by b.", "Said by a."]
     assert [each["text"] for each in one.cautions[1:]] == texts
     assert in_shards(data, tmp_path / "code", 2, "exact_match", judge=Noting(name="c")).cautions == ()
+
+
+class Counting(LexicalJudge):
+    """A judge that doesn't suit samples with a short output."""
+
+    shortest: int
+
+    @property
+    def identity(self) -> str:
+        return f"counting-{self.shortest}"
+
+    def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
+        short = [len(sample.output or "") < self.shortest for sample in samples]
+        return (note("not_in_english", "warning", samples=sum(short), of=len(short)),) if any(short) else ()
+
+
+@pytest.mark.parametrize("way", ["one process", "shards", "engine"])
+@pytest.mark.parametrize("kind", ["panel", "cascade", "logged panel of a cascade"])
+def test_notes_of_members_reach_the_run(tmp_path: Path, way: str, kind: str) -> None:
+    data = tmp_path / "d.jsonl"
+    lines = [
+        {"output": "Paris. " * (1 + n // 15), "reference": "Paris is a city.", "input": "Where?"} for n in range(60)
+    ]
+    data.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    one, other = Counting(shortest=10), Counting(shortest=20)
+    judge = {
+        "panel": Panel(one, other),
+        "cascade": Cascade(one, other, threshold=0.1),
+        "logged panel of a cascade": LoggingJudge(Panel(Cascade(one, other, threshold=0.1), one), tmp_path / "log"),
+    }[kind]
+    if way == "one process":
+        run = evaluate(data, "answer_correctness", judge=judge, ledger=None)
+    elif way == "shards":
+        run = in_shards(data, tmp_path / "out", 2, "answer_correctness", judge=judge, block_rows=7)
+    else:
+        engine, scoring = Elsewhere(tmp_path), Scoring(scorers="answer_correctness", judge=judge)
+        run = run_on(engine, str(data), scoring, Location.of(tmp_path / "out"), block_rows=7)
+    assert run.cautions == tuple(note("not_in_english", "warning", samples=n, of=60) for n in (15, 30))
+    assert not {*run.cautions} - {*run.notes}
 
 
 @pytest.mark.parametrize("keep", KEEPS)

@@ -144,9 +144,14 @@ class Judge(metaclass=ValueMeta):
     def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
         """Notes on samples that this judge doesn't suit, such as those in another language than it was trained on. By
         default, those of the members. A judge of your own says it in a text: `note("of_judge", "warning", text=…)`."""
-        listed = leaves(*self.members)
+        listed = cautioning(*self.members)
         every = list(samples) if len(listed) > 1 else samples
-        return tuple(dict.fromkeys(note for leaf in listed for note in leaf.cautions(every)))
+        return tuple(dict.fromkeys(note for judge in listed for note in judge.cautions(every)))
+
+    def with_cautions(self) -> tuple[Judge, ...]:
+        """The judges whose `cautions` are those of this one: itself, if its class defines them, else those of its
+        members."""
+        return (self,) if type(self).cautions is not Judge.cautions else cautioning(*self.members)
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""
@@ -300,3 +305,8 @@ def leaves(*judges: Judge) -> tuple[Judge, ...]:
     """The judges without members among these judges, their members, and so on; each once."""
     nested = (leaf for judge in judges for leaf in (leaves(*judge.members) if judge.members else (judge,)))
     return tuple({leaf.identity: leaf for leaf in nested}.values())
+
+
+def cautioning(*judges: Judge) -> tuple[Judge, ...]:
+    """The judges that have notes on samples among these judges and their members; each once."""
+    return tuple({one.identity: one for judge in judges for one in judge.with_cautions()}.values())

@@ -51,6 +51,9 @@ class LoggingJudge(Judge, init=False):
     def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
         return self.judge.cautions(samples)
 
+    def with_cautions(self) -> tuple[Judge, ...]:
+        return self.judge.with_cautions()
+
     @property
     def secrets(self) -> tuple[str, ...]:
         return self.judge.secrets

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, cautioning
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.plan import Plan, scorer_info
@@ -70,8 +70,7 @@ class Collected:
         asked = {
             identity.partition(WITHOUT)[0] for builder in self._summaries.values() for identity in builder.counts.judges
         }
-        judges = [judge for judge in self.plan.judges if judge.identity in asked]
-        if any(type(judge).cautions is not Judge.cautions for judge in judges):  # else, no thread is needed
+        if judges := cautioning(*(judge for judge in self.plan.judges if judge.identity in asked)):
             self.cautions = await sync.call_at_once(self._cautions_of, judges, answers)
 
     def _cautions_of(self, judges: Iterable[Judge], answers: TargetSession | None) -> tuple[Note, ...]:

@@ -39,6 +39,7 @@ from evalstone.run.plan import Plan
 from evalstone.run.problems import named_judges
 from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
+from evalstone.run.workers import finish
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Sample, total_cost
 
@@ -51,8 +52,6 @@ Cell = tuple[int, Sample, Scorer]
 BLOCK = 256
 """The maximum number of records that a worker stores together."""
 _ITEMS_AT_A_TIME = 10_000
-LAST_CALLS = 60.0
-"""The maximum number of seconds that a run that an error ended waits for its calls in flight."""
 
 
 class _Scored(NamedTuple):
@@ -134,7 +133,8 @@ class Runner:
             cells = await self._open_cells(shuffled)
             if self.batches is not None:
                 cells = await self.batches.affordable(cells)
-            await self._all([asyncio.ensure_future(self._work(cells)) for _ in range(count)])
+            tasks = [asyncio.ensure_future(self._work(cells)) for _ in range(count)]
+            await finish(tasks, self.session, self._on_error, self._keeping)
             again = self.batches is not None and await self.batches.proceed(self.stop)
         if self.batches is not None:
             await self.batches.end(self.stop, complete=self.collected.records.complete)
@@ -366,29 +366,12 @@ class Runner:
             observed.result(record := record_of(scorer, sample, problem, self.plan.titles[scorer.signature]))
         return record
 
-    async def _all(self, workers: list[asyncio.Task[None]]) -> None:
-        """Wait for all workers. The first error, or a cancellation, ends them all and is raised.
-
-        After an error, no more calls are made, and those in flight are awaited, because they will be paid for. After a
-        cancellation they are canceled, as after a StorageError, because their answers can't be stored.
-        """
-        everything = asyncio.gather(*workers)
-        everything.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if it isn't awaited
-        try:
-            await (everything if self.ledger is None else self.ledger.ends_with(everything))
-        except BaseException as error:
-            self._ended = True
-            try:
-                if isinstance(error, Exception) and not isinstance(error, StorageError):
-                    self.stop.request(_reason(error), ending_of(error))
-                    self.session.end(self.stop.reason)
-                    await asyncio.wait(workers, timeout=LAST_CALLS)
-            finally:
-                for worker in workers:
-                    if worker not in self._keeping or isinstance(error, asyncio.CancelledError):
-                        worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
-            raise
+    def _on_error(self, error: BaseException) -> str:
+        """End the run because of what ended its workers; returns the reason."""
+        self._ended = True
+        if isinstance(error, Exception) and not isinstance(error, StorageError):
+            self.stop.request(_reason(error), ending_of(error))
+        return self.stop.reason
 
     def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         collected = self.collected

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count
@@ -38,7 +38,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.problems import named_judges, problems
 from evalstone.scale.engines import Engine
-from evalstone.scale.scoring import OpenScoring, Scoring
+from evalstone.scale.scoring import Caution, OpenScoring, Scoring
 from evalstone.scale.survey import PartSurvey, Survey, blocks_of, survey
 from evalstone.types import Note, Paid, total_cost
 
@@ -233,7 +233,7 @@ def score_block(
         ended=datetime.now(UTC).isoformat(timespec="milliseconds"),
         warnings=dict(scored.warnings),
         reasoned=scored.reasoned,
-        cautions=[{"judge": judge, "note": note.to_dict()} for judge, note in scored.cautions],
+        cautions=[asdict(caution) for caution in scored.cautions],
     )
     if records_file.found() is not None:  # another process scored it meanwhile
         return BlockResult(block.samples, now=False)
@@ -252,7 +252,7 @@ class _About:
     ended: str = ""
     warnings: dict[str, int] = field(default_factory=dict[str, int])
     reasoned: int = 0
-    cautions: tuple[Mapping[str, Any], ...] = ()
+    cautions: tuple[Caution, ...] = ()
 
 
 def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> Run:
@@ -336,13 +336,15 @@ _COUNTED = ("samples", "of")
 def _cautions(plan: BlockPlan, abouts: Iterable[_About], summary: Iterable[ScorerSummary]) -> tuple[Note, ...]:
     """The notes of the judges that were asked, on all samples: equal ones once, their numbers of samples added up."""
     asked = {identity.partition(WITHOUT)[0] for line in summary for identity in line.judges}
-    samples: dict[str, Counter[Note]] = {judge: Counter() for judge in plan.judges if judge in asked}
+    samples: dict[str, Counter[tuple[int, Note]]] = {judge: Counter() for judge in plan.judges if judge in asked}
     for stored in (caution for about in abouts for caution in about.cautions):
-        if stored["judge"] in asked:
-            found = Note.of(stored["note"])
+        if stored.judge in asked:
+            found = Note.of(stored.note)
             uncounted = {name: 0 if name in _COUNTED else value for name, value in found.values}
-            samples[stored["judge"]][replace(found, values=tuple(uncounted.items()))] += found["samples"] or 0
-    return tuple(dict.fromkeys(_on_all(found, of, plan) for notes in samples.values() for found, of in notes.items()))
+            key = stored.source, replace(found, values=tuple(uncounted.items()))
+            samples[stored.judge][key] += found["samples"] or 0
+    notes = (pair for of in samples.values() for pair in sorted(of.items(), key=lambda pair: pair[0][0]))
+    return tuple(dict.fromkeys(_on_all(found, of, plan) for (_, found), of in notes))
 
 
 def _on_all(found: Note, samples: int, plan: BlockPlan) -> Note:

@@ -20,7 +20,7 @@ from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, RunStopped
-from evalstone.judges.base import Judge, JudgeSpec, leaves
+from evalstone.judges.base import JudgeSpec, cautioning, leaves
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of, shown
 from evalstone.models.limits import counting_warnings, stopping
 from evalstone.results.gate_criteria import CRITERIA
@@ -29,9 +29,10 @@ from evalstone.run.opening import open_session
 from evalstone.run.plan import Plan
 from evalstone.run.planning import plan_for
 from evalstone.run.scoring import score_sample
+from evalstone.run.workers import finish
 from evalstone.scorers.base import ScorerSpec
 from evalstone.scorers.registry import specs_of
-from evalstone.types import Note, Record, Sample
+from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
     from evalstone.run.session import Session
@@ -131,6 +132,18 @@ OF_RUNS = frozenset(
 
 
 @dataclass(frozen=True)
+class Caution:
+    """A note on samples that a judge doesn't suit."""
+
+    judge: str
+    """The identity of the judge that may be asked."""
+    source: int
+    """The number of the one that says it, among those whose notes are those of the judge: itself, or members of it."""
+    note: Mapping[str, Any]
+    """The note as data."""
+
+
+@dataclass(frozen=True)
 class Scored:
     """The records of some samples, and what else scoring them has shown."""
 
@@ -139,8 +152,8 @@ class Scored:
     warnings: Mapping[str, int]
     reasoned: int
     """The number of outputs that begin with reasoning."""
-    cautions: tuple[tuple[str, Note], ...]
-    """Notes on the samples that a judge doesn't suit, with its identity, of all judges that may be asked."""
+    cautions: tuple[Caution, ...]
+    """Notes on the samples that a judge doesn't suit, of all judges that may be asked."""
 
 
 class OpenScoring:
@@ -197,11 +210,18 @@ class OpenScoring:
         scorers, plan, stop = self.plan.scorers, self.plan, self._stop
         records: list[Record | None] = [None] * (len(samples) * len(scorers))
         cells = enumerate(itertools.product(samples, scorers))
+        errors: list[BaseException] = []
+
+        def on_error(error: BaseException) -> str:
+            errors.append(error)
+            return str(error)
 
         async def work() -> None:
             for number, (sample, scorer) in cells:
                 if stop.requested:
                     raise RunStopped(stop.reason)
+                if errors:
+                    break
                 records[number] = record = await score_sample(scorer, sample, session, plan.titles[scorer.signature])
                 session.check(record)
                 if on_record is not None:
@@ -212,7 +232,7 @@ class OpenScoring:
         rarely = rare_collections(1 if immediate else 2 * self._scoring.concurrency)
         with counting_warnings() as warnings, rarely, stopping(lambda: stop.requested):
             workers = 1 if immediate else min(2 * self._scoring.concurrency, len(records))
-            await _all([asyncio.ensure_future(work()) for _ in range(workers)], session)
+            await finish([asyncio.ensure_future(work()) for _ in range(workers)], session, on_error)
         found = [record for record in records if record is not None]
         return Scored(
             records=found,
@@ -221,23 +241,11 @@ class OpenScoring:
             cautions=tuple(self._cautions(samples)),
         )
 
-    def _cautions(self, samples: Iterable[Sample]) -> Iterator[tuple[str, Note]]:
+    def _cautions(self, samples: Iterable[Sample]) -> Iterator[Caution]:
         # Also of a judge that wasn't asked here: it may be asked for other samples, and its notes are on all of them.
-        for judge in self.plan.judges if any(scorer.may_ask for scorer in self.plan.scorers) else ():
-            if type(judge).cautions is not Judge.cautions:
-                scored = samples if self.plan.keep_reasoning else map(answered, samples)
-                yield from ((judge.identity, note) for note in judge.cautions(scored))
-
-
-async def _all(workers: Sequence[asyncio.Task[None]], session: Session) -> None:
-    """Wait for all workers. After the first error, no more calls are made, and those in flight are awaited, because
-    they will be paid for."""
-    try:
-        await asyncio.gather(*workers)
-    except asyncio.CancelledError:
-        await sync.cancel_all(workers)
-        raise
-    except Exception as error:
-        session.end(str(error))
-        await asyncio.gather(*workers, return_exceptions=True)
-        raise
+        judges = self.plan.judges if any(scorer.may_ask for scorer in self.plan.scorers) else ()
+        scored = samples if self.plan.keep_reasoning else [*map(answered, samples)] if cautioning(*judges) else ()
+        notes = {each.identity: each.cautions(scored) for each in cautioning(*judges)}
+        for judge in judges:
+            for number, source in enumerate(judge.with_cautions()):
+                yield from (Caution(judge.identity, number, note.to_dict()) for note in notes[source.identity])
