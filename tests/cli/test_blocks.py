@@ -20,7 +20,10 @@ def written(folder: Path) -> None:
     (folder / "d.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-OF_TARGETS = "; write a run with the target to a folder, then score its samples.jsonl"
+OF_TARGETS = (
+    ": blocks keep records, and have no place for a target's answers; write a run with the target to a folder, then "
+    "score its samples.jsonl"
+)
 
 
 @pytest.mark.parametrize(

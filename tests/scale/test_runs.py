@@ -37,6 +37,7 @@ from evalstone.scale.runs import missing_blocks, planned, run_on, run_shard, sco
 from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness, ContextRecall, FactualCorrectness
+from evalstone.targets import Answer
 from evalstone.types import Note, note
 
 pa = pytest.importorskip("pyarrow")
@@ -162,6 +163,27 @@ def test_notes_of_members_reach_the_run(tmp_path: Path, way: str, kind: str) -> 
         run = run_on(engine, str(data), scoring, Location.of(tmp_path / "out"), block_rows=7)
     assert run.cautions == tuple(note("not_in_english", "warning", samples=n, of=60) for n in (15, 30))
     assert not {*run.cautions} - {*run.notes}
+
+
+async def answering(*, input: str, trial: int) -> Answer:
+    return Answer(output=f"{input[-1]} in trial {trial}", context=["Trial 1 is right."], cost=0.5)
+
+
+@pytest.mark.parametrize("way", ["shards", "engine"])
+def test_answers_of_a_target_are_scored_in_blocks_once_they_are_samples(tmp_path: Path, way: str) -> None:
+    rows = [{"id": f"q{n}", "input": f"Say {n % 10}", "reference": f"{n % 10} in trial 1"} for n in range(20)]
+    answered = evaluate(rows, "exact_match", target=answering, trials=2, ledger=None)
+    evalstone.write_run(answered, tmp_path / "answers")
+    data = tmp_path / "answers" / "samples.jsonl"
+    if way == "shards":
+        run = in_shards(data, tmp_path / "out", 2, SCORERS, block_rows=7)
+    else:
+        engine, scoring = Elsewhere(tmp_path), Scoring(scorers=SCORERS)
+        run = run_on(engine, str(data), scoring, Location.of(tmp_path / "out"), block_rows=7)
+    assert told(run) == told(evaluate(data, SCORERS, ledger=None))
+    assert (run["exact_match"].mean, run["exact_match"].interval) == (0.5, answered["exact_match"].interval)
+    assert [record.group for record in run.records[:6]] == ["q0"] * 6
+    assert {sample.metadata["target"]["cost"] for sample in run.samples or ()} == {0.5}
 
 
 @pytest.mark.parametrize("keep", KEEPS)

@@ -101,7 +101,7 @@ def check_in_blocks(given: Iterable[str], way: Literal["engine", "shard"]) -> No
             raise ConfigError(
                 Setting(name), " is about all blocks: give it to evalstone merge, not with ", Setting(way)
             )
-        hint = "; write a run with the target to a folder, then score its samples.jsonl" if name in _ANSWERS else ""
+        hint = _OF_TARGETS if name in _ANSWERS else ""
         raise ConfigError(Setting(name), " can't be used with ", Setting(way), hint)
 
 
@@ -122,6 +122,10 @@ _OF_BLOCKS = frozenset(
     ("data", "base_url", "out", "keep", "engine", "shard", "quiet", *(each.name for each in fields(Scoring)))
 )
 _ANSWERS = ("target", "trials", "user")
+_OF_TARGETS = (
+    ": blocks keep records, and have no place for a target's answers; write a run with the target to a folder, then "
+    "score its samples.jsonl"
+)
 OF_RUNS = frozenset(
     (
         *("name", "tags", "html", "markdown", "csv", "as_json", "top"),
