@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Failed, GEval, ReplayJudge, Run, Score, ScriptedJudge, dry_run, evaluate, parse_judge, write_run
+from evalstone import (
+    Failed,
+    GEval,
+    ReplayJudge,
+    Run,
+    Score,
+    ScriptedJudge,
+    dry_run,
+    evaluate,
+    parse_judge,
+    write_run,
+)
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused
 from evalstone.judges import Cascade, DecisionJudge, DecisionOrText, ModelJudge, Panel, SentenceJudge
 from evalstone.questions import ClaimSupported, ListClaims
+from evalstone.scorers import PerTurn, Pipeline, PromptStep
 from tests.serving import Response, Server, serving
 
 SAMPLES = [
@@ -36,6 +49,11 @@ def decide(request: dict[str, Any], _: int) -> dict[str, Any]:
     return {"model": "jev-1", "answers": answers, "usage": {"input_tokens": 50, "output_tokens": 0}}
 
 
+def base(server: Server) -> str:
+    """The URL of a server as identities have it."""
+    return server.url.removesuffix("/v1")
+
+
 def run_on(server: Server, scorers: Any, ledger: Path | None = None, **settings: Any) -> Run:
     judge = f"systemone/jev({server.url}, prices=[0.1, 0])"
     return evaluate(SAMPLES, scorers, judge=settings.pop("judge", judge), ledger=ledger, **settings)
@@ -57,7 +75,7 @@ def test_a_run_asks_closed_questions_in_one_request_each_and_splits_sentences(tm
     assert again.cost == 0
     assert [record.outcome for record in again] == [record.outcome for record in run]
     (call, verified) = next(iter(run)).calls
-    assert (call.members[0].judge, verified.members[0].judge) == ("sentences@1", f"systemone/jev({server.url})")
+    assert (call.members[0].judge, verified.members[0].judge) == ("sentences@1", f"systemone/jev({base(server)})")
     assert verified.probability == 0.75
     assert verified.alternatives is not None
     assert verified.alternatives["2.verdict=supported"] == 0.75
@@ -75,7 +93,7 @@ def test_stored_answers_are_replayed(tmp_path: Path) -> None:
         run = run_on(server, scorers)
         write_run(run, tmp_path / "out")
         replayed = run_on(server, scorers, judge=ReplayJudge.from_records(file))
-        member = ReplayJudge.from_records(file, judge=f"systemone/jev({server.url})")
+        member = ReplayJudge.from_records(file, judge=f"systemone/jev({base(server)})")
         alone = run_on(server, "answer_faithfulness", judge=member)
     assert [record.outcome for record in replayed] == [record.outcome for record in run]
     assert alone["answer_faithfulness"].mean == run["answer_faithfulness"].mean
@@ -145,9 +163,10 @@ def test_a_scorer_that_needs_text_is_refused_before_the_run() -> None:
     with serving(decide) as server:
         with pytest.raises(ConfigError) as caught:
             run_on(server, ["faithfulness", "toxicity"])
+        judge = f"systemone/jev({base(server)})"
         assert str(caught.value) == (
-            f"toxicity asks find_toxicity, and decision(systemone/jev({server.url}), text=sentences@1) writes no text; "
-            f"name a judge that does, as in decision(systemone/jev({server.url}), text=openai/gpt-5.1)"
+            f"toxicity asks find_toxicity, and decision({judge}, text=sentences@1) writes no text; name a judge that "
+            f"does, as in decision({judge}, text=openai/gpt-5.1)"
         )
         with pytest.raises(ConfigError, match=r"faithfulness asks list_claims, and systemone/jev.* writes no text"):
             run_on(server, "faithfulness", judge=DecisionJudge("systemone/jev", base_url=server.url))
@@ -159,6 +178,44 @@ def test_a_scorer_that_needs_text_is_refused_before_the_run() -> None:
         assert run["polite"].mean == 0
 
 
+def test_a_pipeline_is_refused_for_the_steps_that_need_text() -> None:
+    short = PromptStep("Is this short? {{output}}", answer=bool)
+    told = PromptStep("What is wrong with it? {{output}}")
+    graded = PromptStep("Grade it: {{output}}")
+
+    def by_length(so_far: Any) -> float:
+        return float(so_far.analyze)
+
+    with serving(decide) as server:
+        decides = f"systemone/jev({server.url})"
+        for scorer, asks in (
+            (Pipeline(analyze=told, score=by_length, name="p"), "answer_as"),
+            (Pipeline(analyze=short, score=graded, name="p"), "give_number"),
+        ):
+            for each in (scorer, PerTurn(scorer)):
+                with pytest.raises(ConfigError, match=f"asks {asks}, and decision.* writes no text"):
+                    run_on(server, each)
+        assert not server.requests
+        run = run_on(server, Pipeline(analyze=short, score=by_length, name="p"))
+        assert run["p"].mean == 1
+        # A step with a judge of its own asks the run's judge nothing.
+        writes = ScriptedJudge(lambda _: {"reason": "r", "score": 0.5})
+        mixed = Pipeline(analyze=short, score=replace(graded, judge=writes), name="p")
+        assert run_on(server, mixed)["p"].mean == 0.5
+        decided = PromptStep("What is wrong with it? {{output}}", judge=decides)
+        with pytest.raises(ConfigError, match="p asks answer_as"):
+            run_on(server, Pipeline(analyze=decided, score=by_length, name="p"), judge=writes)
+
+
+def test_the_two_ways_to_write_a_base_url_are_one_judge() -> None:
+    judges = [parse_judge(f"systemone/x(http://h:1{end})") for end in ("", "/", "/v1", "/v1/")]
+    assert {judge.identity for judge in judges} == {"decision(systemone/x(http://h:1), text=sentences@1)"}
+    usual = parse_judge("systemone/x(http://127.0.0.1:8080/v1)")
+    assert usual.identity == parse_judge("systemone/x").identity
+    with pytest.raises(ConfigError, match="appears twice in the panel"):
+        Panel(*judges[1:3])
+
+
 def test_a_second_judge_answers_what_asks_for_text() -> None:
     writes = ScriptedJudge({"list_claims": '{"claims": ["It is free."]}'})
     with serving(decide) as server:
@@ -166,7 +223,7 @@ def test_a_second_judge_answers_what_asks_for_text() -> None:
         run = evaluate(SAMPLES[1:], "faithfulness", judge=judge, ledger=None)
     (record,) = run
     assert isinstance(record.outcome, Score)
-    assert [call.members[0].judge for call in record.calls] == [writes.identity, f"systemone/jev({server.url})"]
+    assert [call.members[0].judge for call in record.calls] == [writes.identity, f"systemone/jev({base(server)})"]
     assert [(call.detail or {})["by"] for call in record.calls] == [call.members[0].judge for call in record.calls]
 
 

@@ -61,17 +61,7 @@ def calibrate(
         str, option("--scorer -s SCORER", "Options", "The scorer to calibrate.", complete=completion.scorers)
     ] = "faithfulness",
     slice_by: options.SliceBy = None,
-    judge: Annotated[
-        Values,
-        option(
-            "--judge -j JUDGE",
-            "Judge",
-            "lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; see evalstone "
-            "judges. Several are compared.",
-            default="lexical",
-            complete=completion.judges,
-        ),
-    ] = None,
+    judge: options.Judges = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
     cache: options.Cache = True,

@@ -278,6 +278,7 @@ JUDGE = option(
     complete=completion.judges,
 )
 Judge: TypeAlias = Annotated[Value, JUDGE]
+Judges: TypeAlias = Annotated[Values, dataclasses.replace(JUDGE, help=f"{JUDGE.help} Several are compared.")]
 BaseUrl: TypeAlias = Annotated[
     Value, option("--base-url URL", "Judge", "Base URL of an OpenAI-compatible server.", in_file=False)
 ]

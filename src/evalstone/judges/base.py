@@ -24,7 +24,7 @@ from evalstone._core.values import ValueMeta, as_value, require_callable
 from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
-from evalstone.questions.base import Question, answer_problem
+from evalstone.questions.base import Question, QuestionSpec, answer_problem
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 
@@ -118,9 +118,12 @@ class Judge(metaclass=ValueMeta):
         reply no longer fits the question."""
         return question.parse_grounded(reply, alternatives)
 
-    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
-        """Raise ConfigError if the judge can't answer questions of one of the kinds that a scorer asks. By default, it
-        declines such questions when they are asked."""
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        """Raise ConfigError if the judge can't answer a question that a scorer asks. By default, it declines such
+        questions when they are asked.
+
+        asked: Kinds of question, and examples of questions whose answer depends on more than their kind.
+        """
 
     def price(self, usage: Usage) -> float | None:
         """The cost of these tokens in US dollars; None if the price is unknown."""

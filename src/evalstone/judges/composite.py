@@ -30,7 +30,7 @@ from evalstone.judges.parse import parse_member
 from evalstone.judges.voting import Vote, answer_probability, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import Question, is_votable
+from evalstone.questions.base import Question, QuestionSpec, is_votable
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import CallSource, JudgeCall, Usage, total_cost
 
@@ -93,11 +93,11 @@ class Composite(Judge):
         for member in self.members:
             member.check()
 
-    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
         refused: list[ConfigError] = []
         for member in self.members:
             try:
-                member.check_questions(scorer, kinds)
+                member.check_questions(scorer, asked)
             except ConfigError as error:
                 refused.append(error)
         if refused and len(refused) == len(self.members):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic_core import to_json
 
@@ -27,9 +27,16 @@ from evalstone.models.model import Model, protocol_class
 from evalstone.models.prices import context_window
 from evalstone.models.provider import Completion, RequestSettings
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.claims import ListClaims
-from evalstone.questions.decisions import answers_kind, as_decisions, read_decisions, stored_decisions, stored_text
+from evalstone.questions.decisions import (
+    Decided,
+    answers,
+    as_decisions,
+    read_decisions,
+    stored_decisions,
+    stored_text,
+)
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.statements import ListStatements
 from evalstone.types import Usage
@@ -43,6 +50,18 @@ TOKENS_PER_DECISION = 400
 """The instructions and options of one decision have at most about as many tokens."""
 SHARE_OF_WINDOW = 4
 """The instructions of the decisions in one request may take this part of the window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Decision(Completion, Generic[A]):
+    """A decision model's response as a reply: the text that is stored, and the answer that it stands for."""
+
+    answer: Decided[A]
+
+
+def _read(_: Question[A], decision: _Decision[A], *__: object) -> tuple[A, Mapping[str, Any] | None]:
+    """The answer and its detail, for `converse`."""
+    return decision.answer.value, decision.answer.detail
 
 
 class DecisionJudge(Model["DecisionProvider"], Judge):
@@ -75,6 +94,11 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
         longest, items = max(1, window - share), max(1, min(ContextLimits.items, share // TOKENS_PER_DECISION))
         return ContextLimits(min(ContextLimits.tokens, longest), items, longest=longest, window=window)
 
+    @property
+    def url(self) -> str:
+        """The base URL before `/v1`, however it is written: the path of the protocol follows it."""
+        return super().url.removesuffix("/v1")
+
     def check_kind(self) -> None:
         if not provider_info(self.model).decides:
             raise ConfigError(
@@ -82,8 +106,8 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
                 "typesafe/jev-latest, openai-decisions/gpt-6-luna or systemone/NAME with a base_url"
             )
 
-    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
-        _refuse(scorer, self, [kind for kind in kinds if not answers_kind(kind)], self)
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        _refuse(scorer, self, [each for each in asked if not answers(each)], self)
 
     def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
         if (closed := as_decisions(question)) is None:
@@ -101,27 +125,23 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
         if (closed := as_decisions(question)) is None:
             hint = f"name a judge that does, as in decision({self.model}, text=openai/gpt-5.1)"
             raise JudgeDeclined(f"{self.identity} writes no text, so it can't answer {question.kind}; {hint}")
-        found: dict[str, Any] = {}
 
-        async def complete(*_: object) -> Completion:
+        async def complete(*_: object) -> _Decision[A]:
             decided = await opened.provider.decide(closed.state, closed.decisions)
             try:
                 answer = read_decisions(question, decided.probabilities)
             except ReplyError as error:
                 error.usage, error.cost = decided.usage, decided.cost
                 raise
-            found.update(value=answer.value, detail=answer.detail)
-            return Completion(
+            return _Decision(
                 stored_text(question, closed, decided.probabilities),
                 decided.usage,
                 decided.cost,
                 probability=answer.probability,
                 alternatives=answer.alternatives,
                 model=decided.model,
+                answer=answer,
             )
-
-        def read(*_: object) -> tuple[A, Mapping[str, Any] | None]:
-            return found["value"], found["detail"]
 
         async with self.opened() as opened:
             opened.check_requests()
@@ -132,7 +152,7 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
                 settings=RequestSettings(),
                 retries=0,
                 total_timeout=self.total_timeout,
-                read=read,
+                read=_read,
             )
 
     def read(
@@ -154,6 +174,7 @@ class SentenceJudge(Judge):
     note = "claims and statements are the sentences and clauses of the text, as it has them"
 
     KINDS: ClassVar[tuple[type[Question[Any]], ...]] = (ListClaims, ListStatements)
+    NAMES: ClassVar[tuple[str, ...]] = tuple(kind.kind for kind in KINDS)
 
     @property
     def identity(self) -> str:
@@ -209,10 +230,10 @@ class DecisionOrText(Composite, init=False):
     def description(self) -> str:
         return f"{self.decides.identity} decides, and {self.text.identity} answers what asks for text"
 
-    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
-        rest = [kind for kind in kinds if not answers_kind(kind)]
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        rest = [each for each in asked if not answers(each)]
         if isinstance(self.text, SentenceJudge):
-            _refuse(scorer, self, [kind for kind in rest if not issubclass(kind, SentenceJudge.KINDS)], self.decides)
+            _refuse(scorer, self, [each for each in rest if each.kind not in SentenceJudge.NAMES], self.decides)
         else:
             self.text.check_questions(scorer, rest)
 
@@ -228,9 +249,9 @@ class DecisionOrText(Composite, init=False):
         return replace(combined, alternatives=answer.alternatives)
 
 
-def _refuse(scorer: str, judge: Judge, kinds: Iterable[type[Question[Any]]], decides: Judge) -> None:
-    """Raise ConfigError for kinds of question that a judge can't answer. decides: its decision model."""
-    if names := list(dict.fromkeys(kind.kind for kind in kinds)):
+def _refuse(scorer: str, judge: Judge, asked: Iterable[QuestionSpec], decides: Judge) -> None:
+    """Raise ConfigError for questions that a judge can't answer. decides: its decision model."""
+    if names := list(dict.fromkeys(each.kind for each in asked)):
         raise ConfigError(
             f"{scorer} asks {joined(names)}, and {judge.identity} writes no text; name a judge that does, as in "
             f"decision({decides.identity}, text=openai/gpt-5.1)"

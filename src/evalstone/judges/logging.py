@@ -18,7 +18,7 @@ from evalstone.errors import JudgeError
 from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, register_secrets
 from evalstone.judges.parse import parse_member
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Note, Sample, Usage
 
@@ -70,8 +70,8 @@ class LoggingJudge(Judge, init=False):
     def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
         return self.judge.estimated_usage(question, size)
 
-    def check_questions(self, scorer: str, kinds: Iterable[type[Question[Any]]]) -> None:
-        self.judge.check_questions(scorer, kinds)
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        self.judge.check_questions(scorer, asked)
 
     def price(self, usage: Usage) -> float | None:
         return self.judge.price(usage)

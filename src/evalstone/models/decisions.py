@@ -66,15 +66,15 @@ class DecisionProvider(Provider):
     """
 
     path: ClassVar[str]
-    """The path after the base URL, which ends before `/v1`."""
+    """The path after the model's URL, which ends before `/v1`."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model, self.endpoint = model, self.connect(model)
         super().__init__(self.endpoint, split_model(model.model)[1], model.timeout)
 
     def connect(self, model: Model[Any]) -> Endpoint:
-        """The endpoint of the model on the running loop. Its base URL may be written with or without `/v1`."""
-        return endpoint_of(model, url=model.url.removesuffix("/v1"))
+        """The endpoint of the model on the running loop."""
+        return endpoint_of(model)
 
     @abstractmethod
     def payload(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
@@ -166,12 +166,6 @@ def check_present(decision: TypedQuestion, answer: Any, kind: str) -> Mapping[st
     if found.get("type") != kind:
         raise ReplyError(f"the answer to {decision.name} is a {shown(found.get('type'))}; expected a {kind}")
     return found
-
-
-def check_count(data: Mapping[str, Any], answers: Sequence[Any], decisions: Sequence[TypedQuestion]) -> None:
-    """Raise ReplyError if a response has not as many answers as there are decisions."""
-    if len(answers) != len(decisions):
-        raise ReplyError(f"{len(answers)} answers to {len(decisions)} decisions: {shown(data)}")
 
 
 def predicate(probability: Any) -> Mapping[str, Any]:

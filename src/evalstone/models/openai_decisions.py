@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_count, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_present, predicate
 from evalstone.models.replies import as_list, as_object, as_text, shown
 
 
@@ -22,7 +22,8 @@ class OpenAIDecisions(DecisionProvider):
 
     def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         answers = as_list(data.get("answers"))
-        check_count(data, answers, decisions)
+        if len(answers) != len(decisions):
+            raise ReplyError(f"{len(answers)} answers to {len(decisions)} decisions: {shown(data)}")
         return [_probabilities(*pair) for pair in zip(decisions, answers, strict=True)]
 
 

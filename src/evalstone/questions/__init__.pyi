@@ -15,6 +15,7 @@ from evalstone.questions.answers import JudgeAnswer as JudgeAnswer
 from evalstone.questions.base import Ask as Ask
 from evalstone.questions.base import LabelProbabilities as LabelProbabilities
 from evalstone.questions.base import Question as Question
+from evalstone.questions.base import QuestionSpec as QuestionSpec
 from evalstone.questions.claims import ClaimVerdict as ClaimVerdict
 from evalstone.questions.claims import ListClaims as ListClaims
 from evalstone.questions.claims import Support as Support

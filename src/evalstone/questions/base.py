@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from evalstone._core.declarations import Rule, check_argument
 from evalstone._core.json import content_hash, to_jsonable
@@ -491,6 +491,10 @@ def _input_names(kind: type[Question[Any]]) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=512)
 def _check_placeholders(kind: type[Question[Any]], prompt: Prompt) -> None:
     prompt.check(_input_names(kind), kind.optional)
+
+
+QuestionSpec: TypeAlias = type[Question[Any]] | Question[Any]
+"""A kind of question, or an example of a question if its answer depends on more than its kind."""
 
 
 class Ask(Protocol):

@@ -30,7 +30,7 @@ from evalstone._core.prompts import Prompt, clean
 from evalstone.errors import ConfigError
 from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
 from evalstone.models.provider import ReplyForm
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.custom import AnswerAs, GiveNumber
 from evalstone.questions.explanation import Explain
 from evalstone.questions.items import VerdictPerItem
@@ -124,6 +124,11 @@ def answers_kind(kind: type[Question[Any]]) -> bool:
     except (ConfigError, NameError):
         return False
     return None not in _walk(schema, schema.get("$defs", {}), (), kind.explaining())
+
+
+def answers(asked: QuestionSpec) -> bool:
+    """Whether a decision model can answer questions of a kind, or such a question."""
+    return answers_kind(asked) if isinstance(asked, type) else as_decisions(asked) is not None
 
 
 def as_decisions(question: Question[Any]) -> Closed | None:

@@ -222,8 +222,10 @@ class Plan:
             raise ConfigError(f"no scorer was named; known: {', '.join(SCORERS)}")
         check_distinct(self.scorers)
         for scorer in self.scorers:
-            for judge in (*scorer.judges, *[self.judge] * scorer.asks_shared_judge):
-                judge.check_questions(scorer.name, scorer.asked_kinds)
+            for judge in scorer.judges:
+                judge.check_questions(scorer.name, scorer.questions_to(judge))
+            if scorer.asks_shared_judge:
+                self.judge.check_questions(scorer.name, scorer.questions_to(None))
         for judge in self.priced_judges if asking else ():
             judge.check()
         self.check_repeats()

@@ -26,7 +26,7 @@ from evalstone._core.text import is_blank
 from evalstone._core.values import Value
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.judges.base import Judge, JudgeSpec
-from evalstone.questions.base import Ask, Question
+from evalstone.questions.base import Ask, Question, QuestionSpec
 from evalstone.questions.explanation import Explain
 from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at
 
@@ -221,6 +221,10 @@ class Scorer(Value):
     def asked_kinds(self) -> tuple[type[Question[Any]], ...]:
         """The kinds of question that it may ask."""
         return (*self.questions, Explain) if self.explain else self.questions
+
+    def questions_to(self, judge: Judge | None) -> Sequence[QuestionSpec]:
+        """What it may ask of one of its `judges`, or of the run's judge (None), as far as runs know it beforehand."""
+        return self.asked_kinds
 
     def require_declared(self, question: Question[Any]) -> None:
         """Raise ConfigError for a kind of question that the scorer doesn't declare."""

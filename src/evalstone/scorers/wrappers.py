@@ -19,7 +19,7 @@ from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone.agents.turns import step_samples, turns_of
 from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
 from evalstone.judges.base import Judge, JudgeSpec
-from evalstone.questions.base import Ask, Question, context_limits_of
+from evalstone.questions.base import Ask, Question, QuestionSpec, context_limits_of
 from evalstone.questions.limits import ContextLimits
 from evalstone.scorers.base import Scorer, ScorerSpec
 from evalstone.scorers.reasons import listed
@@ -115,6 +115,9 @@ class Wrapper(Scorer, ABC, kw_only=False):
     @property
     def may_ask(self) -> bool:
         return self.scorer.may_ask
+
+    def questions_to(self, judge: Judge | None) -> Sequence[QuestionSpec]:
+        return self.scorer.questions_to(judge)
 
     def require_declared(self, question: Question[Any]) -> None:
         self.scorer.require_declared(question)

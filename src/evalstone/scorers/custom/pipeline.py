@@ -12,7 +12,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, invalid, unknown
 from evalstone.judges.base import Judge, JudgeSpec
-from evalstone.questions.base import Ask
+from evalstone.questions.base import Ask, QuestionSpec
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
 from evalstone.scorers.base import JUDGE, is_absent, value_of
@@ -162,6 +162,13 @@ class Pipeline(CustomScorer, init=False):
     def asks_shared_judge(self) -> bool:
         return any(isinstance(step, PromptStep) and step.judge is None for _, step in self.steps)
 
+    def questions_to(self, judge: Judge | None) -> Sequence[QuestionSpec]:
+        return [
+            self._question(name, step, self.step_prompts[name], dict.fromkeys(self.step_prompts[name].placeholders, ""))
+            for name, step in self.steps
+            if isinstance(step, PromptStep) and step.judge == judge
+        ]
+
     def description(self) -> str:
         step = dict(self.steps)["score"]
         source = step.template if isinstance(step, PromptStep) else step
@@ -218,15 +225,17 @@ class Pipeline(CustomScorer, init=False):
             fields = {p: value for p in shown if not is_absent(value := value_of(so_far.sample, p))}
             if lacking := [p for p in shown if p not in fields]:
                 raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
-        values = filled(prompt, {**inputs(fields), **earlier})
-        question: OwnQuestion[Any] = (
-            GiveNumber(values=values, prompt=prompt, high=self.scale)
-            if name == "score"
-            else AnswerAs(values=values, prompt=prompt, answer=AnswerForm(step.answer))
-        )
+        question = self._question(name, step, prompt, {**inputs(fields), **earlier})
         # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
         answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))
         return StepResult(name, answer, "\n\n".join(part for part in question.render() if part))
+
+    def _question(self, name: str, step: PromptStep, prompt: Prompt, texts: Mapping[str, Any]) -> OwnQuestion[Any]:
+        """The question of a step. texts: by the names of placeholders."""
+        values = filled(prompt, texts)
+        if name == "score":
+            return GiveNumber(values=values, prompt=prompt, high=self.scale)
+        return AnswerAs(values=values, prompt=prompt, answer=AnswerForm(step.answer))
 
     async def _written(self, name: str, write: Callable[[SoFar], Any], so_far: SoFar) -> Prompt:
         """The prompt that a function returns. Raises OutcomeError for an invalid one."""
