@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from evalstone._core.sizes import Concurrency
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
+from evalstone.judge_quality.call_prices import price_of_samples
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.report.progress import progress_bar
@@ -35,7 +35,7 @@ from evalstone.run.planning import judge_for
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName
-from evalstone.types import Record, RunKind, total_cost
+from evalstone.types import RunKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +214,8 @@ async def acalibrate(
     async def calibrated(one: Judge) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
+        cost, seconds = await price_of_samples(run.records, ledger)
+        unfitted = replace(unfitted, cost=cost, seconds=seconds)
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)
@@ -276,7 +278,6 @@ def _unfitted(
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         error = JudgeError if summary.no_answer or summary.n_failed else DataError
         raise error(f"no labeled sample was scored: {summary.n_skipped} skipped, {summary.n_failed} failed{reason}")
-    cost, seconds = _price_of(run.records)
     kept_reasoning = ["keep_reasoning"] if run.keeps_reasoning else []
     return Calibration(
         judge=run.judge_of(scorer.signature),
@@ -305,18 +306,7 @@ def _unfitted(
         ),
         run=run.id if in_ledger else "",
         keeps_reasoning=run.keeps_reasoning,
-        cost=cost,
-        seconds=seconds,
     )
-
-
-def _price_of(records: Iterable[Record]) -> tuple[float | None, float | None]:
-    """The mean cost and the median time of the records whose judge calls were all made for them."""
-    anew = [each for each in records if {source for call in each.calls for source in call.sources()} == {"asked"}]
-    if not anew:
-        return None, None
-    total = total_cost(record.cost for record in anew)
-    return None if total is None else total / len(anew), statistics.median(record.seconds for record in anew)
 
 
 calibrate = sync.blocking(acalibrate)

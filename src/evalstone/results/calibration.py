@@ -150,10 +150,11 @@ class Calibration(Framed, Shown):
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
     cost: float | None = field(default=None, compare=False)
-    """US dollars that a sample costs, on average over those for which the judge was asked anew; None if it is unknown,
-    or if all answers were from the ledger."""
+    """US dollars that a sample costs if its judge is asked anew, on average: what its answers cost when they were
+    given. None if no judge was asked, or if the price of an answer is unknown."""
     seconds: float | None = field(default=None, compare=False)
-    """The median time that such a sample took, with as many calls at once as the calibration made; None as above."""
+    """How long the judge calls of a sample take, one after the other, as a median: the time that its answers took when
+    they were given. None if no judge was asked, or if a time is unknown, as that of an answer from a batch."""
     per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
     """With `per_judge`, the calibration of each member of a composite judge. Each is stored by itself."""
 

@@ -48,9 +48,9 @@ class JudgedJudge:
     """The accuracy of the best judge minus this one's, on the same samples. The intervals of all judges hold together.
     None for the best one."""
     cost: float | None
-    """US dollars per 1,000 samples; None if unknown, as for answers from the ledger."""
+    """US dollars per 1,000 samples, if all of them are asked anew; None if a price is unknown."""
     seconds: float | None
-    """The median time of a sample; None if unknown, as for answers from the ledger."""
+    """The median time of a sample's judge calls, one after the other; None if a time is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,12 +34,13 @@ def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYT
     )
     rows = [_row(judge) for judge in comparison.judges]
     notes = [
-        "ECE: expected calibration error, 0 is best. Accuracy at the scorer's default threshold, on the same samples."
+        "ECE: expected calibration error, 0 is best. Accuracy at the scorer's default threshold, on the same samples.",
+        "Price and time of a sample that is asked anew: what its answers cost and took when they were given.",
     ]
     if len(rows) > 2:
         notes.append("The intervals of the differences are corrected for the number of judges.")
     if any(judge.cost is None or judge.seconds is None for judge in comparison.judges):
-        notes.append("-: unknown; answers from the ledger cost nothing and take no time.")
+        notes.append("-: unknown.")
     return View(
         name=f"Judges on {first.dataset_name}",
         lead=f"{comparison.n} labeled samples · {first.scorer} · {len(rows)} judges",

@@ -1,0 +1,86 @@
+"""What a sample costs and how long its judge takes, whoever asked first.
+
+    cost    = sum over the sample's answers of what each cost when it was given
+    seconds = sum over its questions of how long each took when it was answered; of judges that are asked at once (the
+              members of a panel, the repetitions of a self-consistency judge), the slowest one counts
+
+An answer from the ledger has the cost and the time stored with it, and a shared answer those of the call that gave it.
+A sample's calls count once each, and a call that two samples share counts in both: it is what each would cost alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from evalstone.ledger import AsyncLedger, Key
+from evalstone.types import JudgeCall, Record, total_cost
+
+AT_ONCE = ("panel(", "self_consistency(")
+"""The beginnings of identities of judges that ask their members at once."""
+
+
+class _Given(NamedTuple):
+    """What an answer cost in US dollars, and how many seconds it took; None if unknown."""
+
+    cost: float | None
+    seconds: float | None
+
+    @classmethod
+    def of(cls, cost: float | None, seconds: float, requests: int) -> _Given:
+        # Answers of a provider's batch API have no time.
+        return cls(cost, seconds if seconds or not requests else None)
+
+
+async def price_of_samples(records: Iterable[Record], ledger: str | Path | None) -> tuple[float | None, float | None]:
+    """The mean cost in US dollars and the median time in seconds of the records for which a judge was asked.
+
+    Each is None if no judge was asked, or if that of an answer is unknown.
+    """
+    judged = [record for record in records if any(True for call in record.calls for _ in call.sources())]
+    leaves = [leaf for record in judged for call in record.calls for leaf in call.leaves()]
+    given = {_key(leaf): _given(leaf) for leaf in leaves if leaf.source == "asked"}
+    if ledger is not None and (absent := {_key(leaf) for leaf in leaves} - given.keys()):
+        async with AsyncLedger(ledger) as store:
+            stored = await store.work(store.store.answers_to, absent)
+        given |= {key: _Given.of(row.cost, row.seconds, row.usage.requests) for key, row in stored.items()}
+    if not judged:
+        return None, None
+    costs, times = zip(*(_price(record, given) for record in judged), strict=True)
+    total = total_cost(costs)
+    known = [seconds for seconds in times if seconds is not None]
+    return (
+        None if total is None else total / len(judged),
+        statistics.median(known) if len(known) == len(judged) else None,
+    )
+
+
+def _price(record: Record, given: Mapping[Key, _Given]) -> tuple[float | None, float | None]:
+    """What the calls of a record cost and how long they took, if all of them had been made for it."""
+    counted: set[Key] = set()
+    found = [_of_call(call, given, counted) for call in record.calls]
+    return total_cost(each.cost for each in found), total_cost(each.seconds for each in found)
+
+
+def _of_call(call: JudgeCall, given: Mapping[Key, _Given], counted: set[Key]) -> _Given:
+    if not call.members:
+        key = _key(call)
+        if key in counted:
+            return _Given(0.0, 0.0)
+        counted.add(key)
+        return given.get(key, _Given(None, None))
+    parts = [_of_call(member, given, counted) for member in call.members]
+    seconds = total_cost(part.seconds for part in parts)
+    if seconds is not None and call.judge.startswith(AT_ONCE):
+        seconds = max(part.seconds or 0.0 for part in parts)
+    return _Given(total_cost(part.cost for part in parts), seconds)
+
+
+def _key(call: JudgeCall) -> Key:
+    return Key(call.fingerprint, call.judge, call.repeat_index)
+
+
+def _given(call: JudgeCall) -> _Given:
+    return _Given.of(call.cost, call.seconds, call.usage.requests)
