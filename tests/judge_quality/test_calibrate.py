@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import EvalstoneError, Judge, LexicalJudge, Panel, Sample, ScriptedJudge, audit, calibrate
+from evalstone import EvalstoneError, Judge, LexicalJudge, Panel, Sample, ScriptedJudge, audit, calibrate, evaluate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
@@ -19,9 +19,10 @@ from evalstone.results.measures import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.results.views.calibration import calibration_view
 from evalstone.run.budget import StopSignal
-from evalstone.stats import mean_interval
+from evalstone.stats import cohen_kappa, mean_interval
 from tests.refusals import refused
 from tests.runs import Given, run_of
+from tests.serving import serving
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -271,12 +272,52 @@ def test_the_agreement_is_measured_by_slice(tmp_path: Path):
     alone = mean_interval([1.0, 0.0] * 20, low=0, high=1, confidence=1 - 0.05 / 3)
     assert alone is not None
     assert slices["fi"].accuracy == replace(alone, confidence=0.95)
+    assert [one.kappa for one in slices.values()][:2] == [None, None]  # all verdicts and labels are yes
     assert "0.500 instead of 1.000 (n = 40" in str(made)
     assert "lang=fi: the judge" in str(made)
     assert calibration_for(made.judge, made.signature, tmp_path / "l.db") == made
     assert json.loads(json.dumps(made.to_dict()))["measures"]["slices"][2]["false_yes"] == 20
     shown = calibration_view(made)
     assert "Agreement by slice" in [section.title for section in shown.sections]
+
+
+def test_kappa_of_a_slice_has_an_interval_for_all_slices_together() -> None:
+    sides = {"0": "Paris is in France.", "1": "Rome is on Mars."}
+    truths = [n % 2 == (0 if n % 5 or n >= 20 else 1) for n in range(40)]
+    rows = [
+        {"id": str(n), "output": sides[str(n % 2)], "context": ["Paris is in France."], "part": n // 20, "label": truth}
+        for n, truth in enumerate(truths)
+    ]
+    first, second = measure(calibrate(rows, ledger=None, slice_by="part")).slices
+    assert (first.accuracy.estimate, second.accuracy.estimate) == (0.8, 1.0)
+    verdicts = [row["output"] == sides["0"] for row in rows[:20]]
+    alone = cohen_kappa(verdicts, truths[:20], confidence=1 - 0.05 / 2)
+    assert alone is not None
+    assert first.kappa == replace(alone, confidence=0.95)
+    assert second.kappa is not None
+    assert second.kappa.estimate == 1.0
+
+
+@pytest.mark.parametrize(("judge", "own"), [("vllm/gpt-x", 0), ("vllm/gpt-5-x", 3), ("vllm/claude-x", 2)])
+def test_answers_of_a_model_of_the_judges_family_are_noted(judge: str, own: int, tmp_path: Path) -> None:
+    models = ("openai/gpt-4o", "gpt-oss-20b", "o3-mini", "anthropic.claude-3-haiku", "Claude Opus", "other", None, 7)
+    rows = [{**ROWS[n % 4], "id": str(n), **({"model": m} if m else {})} for n, m in enumerate(models)]
+    with serving() as server:
+        spec = f"{judge}({server.url})"
+        made = calibrate(rows, "fact_check", judge=spec, ledger=tmp_path / "l.db")
+        run = evaluate(rows, "fact_check", judge=spec, ledger=tmp_path / "l.db")
+    noted = {each.kind: each for each in made.notes}
+    assert made.n_same_family == own == (noted["same_family_labeled"]["samples"] if own else 0)
+    assert ("same_family_labeled" in noted) == (own > 0)
+    (caution,) = run.cautions or (None,)
+    if caution is None:
+        assert not own
+    else:
+        assert (caution.kind, caution["samples"], caution["of"], caution["judge"]) == ("same_family", own, 8, judge)
+    if own == 3:
+        assert f"The judge {judge} and the model that answered 3 of 8 samples are of one family (GPT)" in str(run)
+        assert 'slice_by="model" shows whether it agrees' in str(made)
+    assert calibration_for(made.judge, made.signature, tmp_path / "l.db") == made
 
 
 def test_slices_are_by_functions_and_parts_of_metadata_too_and_must_exist():

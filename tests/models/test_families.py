@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ModelJudge, parse_judge
-from evalstone.models.families import FAMILIES, family_of
+from evalstone.models.families import FAMILIES, family_of, lineage_of
 from evalstone.models.model import LanguageModel
 from evalstone.questions import ListClaims
 from evalstone.targets.model import ModelTarget
@@ -101,3 +101,24 @@ def test_the_page_has_every_recommendation() -> None:
     for family in FAMILIES:
         sent = "not sent" if family.temperature is None else f"{family.temperature:g}"
         assert f"| {family.name} | {sent} | [{family.why}]({family.source}) |" in page
+
+
+@pytest.mark.parametrize(
+    ("family", "models"),
+    [
+        ("GPT", ("openai/gpt-5.1", "gpt-4o-mini", "chatgpt-4o-latest", "openrouter/openai/gpt-oss-120b", "openai/o3",
+                 "o4-mini", "openai-decisions/gpt-6-luna")),
+        ("Claude", ("anthropic/claude-sonnet-4-5", "bedrock/eu.anthropic.claude-3-haiku-20240307-v1:0", "Claude Opus")),
+        ("Gemini", (*GEMINI, "gemma-3-27b-it")),
+        ("Llama", ("groq/llama-3.3-70b", "meta-llama/Llama-3.1-8B-Instruct", "ollama/codellama:7b")),
+        ("Qwen", (*QWEN, *LATER_QWEN)),
+        ("DeepSeek", (*R1, *DEEPSEEK)),
+        ("Mistral", ("mistral/mistral-large-latest", "mistralai/Mixtral-8x7B", "mistral/codestral-2508")),
+        ("Phi", ("ollama/phi4", "microsoft/Phi-3.5-mini-instruct")),
+        ("Jev", ("typesafe/jev-latest",)),
+        ("", ("ollama/x", "mistral/own-model", "systemone/sparrow", "marco-o1", "EleutherAI/gpt-neox-20b", "yolo3",
+              "", "dolphin")),
+    ],
+)  # fmt: skip
+def test_the_family_of_a_model_follows_from_its_name(family: str, models: tuple[str, ...]) -> None:
+    assert {model: lineage_of(model) for model in models} == dict.fromkeys(models, family)

@@ -157,6 +157,16 @@ SAID: tuple[tuple[Note, str], ...] = (
         "support: use a model.",
     ),
     (
+        note("same_family", "caution", judge="openai/gpt-5.1", family="GPT", samples=1, of=1),
+        "The judge openai/gpt-5.1 and the model that answered 1 of 1 sample are of one family (GPT): judges may favor "
+        "answers like their own; compare it with people (evalstone calibrate), or with a judge of another family.",
+    ),
+    (
+        note("same_family_labeled", "caution", samples=2, of=3),
+        "The model that answered 2 of 3 labeled samples is of the judge's own family of models: judges may favor "
+        'answers like their own; slice_by="model" shows whether it agrees with people there as well as elsewhere.',
+    ),
+    (
         note("setting_refused", "warning", setting="logprobs", answers=1),
         "The endpoint refused the setting logprobs; 1 answer was given without it.",
     ),

@@ -30,6 +30,7 @@ from evalstone._core.storage import Location
 from evalstone.datasets.parts import Part
 from evalstone.errors import RunStopped
 from evalstone.judges import Cascade, LexicalJudge, LoggingJudge, Panel
+from evalstone.models.model import LanguageModel
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
 from evalstone.scale import ScoreBatches, merge, runs, score_shard
@@ -37,8 +38,9 @@ from evalstone.scale.runs import missing_blocks, planned, run_on, run_shard, sco
 from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness, ContextRecall, FactualCorrectness
-from evalstone.targets import Answer
+from evalstone.targets import Answer, ModelTarget
 from evalstone.types import Note, note
+from tests.serving import completion, obliging, serving
 
 pa = pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[2]
@@ -184,6 +186,33 @@ def test_answers_of_a_target_are_scored_in_blocks_once_they_are_samples(tmp_path
     assert (run["exact_match"].mean, run["exact_match"].interval) == (0.5, answered["exact_match"].interval)
     assert [record.group for record in run.records[:6]] == ["q0"] * 6
     assert {sample.metadata["target"]["cost"] for sample in run.samples or ()} == {0.5}
+
+
+def test_judges_of_the_answers_family_are_noted_as_in_one_process(tmp_path: Path) -> None:
+    models = ("gpt-4o", "claude-3", "other")
+    lines = [{"output": f"It is {n}.", "context": ["It is 1."], "model": models[n % 3]} for n in range(20)]
+    data = tmp_path / "d.jsonl"
+    data.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with serving(lambda asked, n: obliging(asked, n) if "response_format" in asked else completion("Yes.")) as server:
+        judge = f"panel(vllm/claude-4({server.url}), lexical, vllm/gpt-5({server.url}))"
+        one = evaluate(data, "fact_check", judge=judge, ledger=None)
+        run = in_shards(data, tmp_path / "out", 2, "fact_check", judge=judge, block_rows=7)
+        logged = LoggingJudge(ModelJudge("vllm/gpt-5", base_url=server.url), tmp_path / "log.jsonl")
+        (alone,) = evaluate(data, "fact_check", judge=logged, ledger=None).cautions
+        target = evaluate(
+            [{"input": "?", "context": ["x"], "id": n} for n in "ab"],
+            "fact_check",
+            judge=f"vllm/gpt-5({server.url})",
+            target=ModelTarget(model=LanguageModel("vllm/gpt-oss-20b", base_url=server.url)),
+            ledger=None,
+        )
+    assert [(each["family"], each["samples"], each["of"]) for each in one.cautions if each.kind == "same_family"] == [
+        ("GPT", 7, 20),
+        ("Claude", 7, 20),
+    ]
+    assert run.cautions == one.cautions
+    assert (alone["judge"], alone["samples"]) == ("vllm/gpt-5", 7)
+    assert [(each.kind, each["samples"], each["of"]) for each in target.cautions] == [("same_family", 2, 2)]
 
 
 @pytest.mark.parametrize("keep", KEEPS)

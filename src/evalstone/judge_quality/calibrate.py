@@ -32,6 +32,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.execute import execute
 from evalstone.run.plan import Plan
 from evalstone.run.planning import judge_for
+from evalstone.run.same_family import answered_by_family, families_of
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName
@@ -215,7 +216,9 @@ async def acalibrate(
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, ledger)
-        unfitted = replace(unfitted, cost=cost, seconds=seconds)
+        own = answered_by_family(families_of(one), labeled.dataset)
+        own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
+        unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family)
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)

@@ -1,4 +1,4 @@
-"""What a model's name says: the temperature that its vendor recommends, and whether it chats at all.
+"""What a model's name says: its family, the temperature that its vendor recommends, and whether it chats at all.
 
 A temperature of "auto", the default of judges, is 0. Some reasoning models degrade or loop there, and their vendors say
 so.
@@ -10,7 +10,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from evalstone.models.catalog import split_model
+from evalstone.models.catalog import PROVIDERS, split_model
 
 
 @dataclass(frozen=True)
@@ -107,3 +107,42 @@ def other_kind(model: str) -> str:
     """What a model is, named provider/model, if its name says that it doesn't chat; else ""."""
     name = split_model(model)[1].lower()
     return next((kind for kind, names in _NOT_FOR_CHATS if names.search(name)), "")
+
+
+_LINEAGES = tuple(
+    (name, re.compile(rf"(?<![a-z])(?:{models})"))
+    for name, models in {
+        "DeepSeek": r"deepseek",
+        "Qwen": r"qwen|qwq",
+        "Llama": r"(?:code|tiny|meta-?)?llama",
+        "GPT": r"(?:chat)?gpt-?(?:[3-9]|oss|image|audio|realtime)|chatgpt|(?<![^/])o[1-9](?![a-z0-9.])",
+        "Claude": r"claude",
+        "Gemini": r"gemini|gemma",
+        "Mistral": r"mistral|mixtral|ministral|codestral|magistral|devstral|pixtral|voxtral",
+        "Grok": r"grok",
+        "Command": r"command-?[ar]|c4ai|aya",
+        "Phi": r"phi-?[1-9]",
+        "Nova": r"nova-(?:micro|lite|pro|premier|[2-9])",
+        "GLM": r"(?:chat)?glm-?[1-9]",
+        "Kimi": r"kimi|moonshot",
+        "MiniMax": r"minimax",
+        "Granite": r"granite",
+        "Nemotron": r"nemotron",
+        "Jamba": r"jamba",
+        "ERNIE": r"ernie",
+        "Hunyuan": r"hunyuan",
+        "OLMo": r"olmo",
+        "SmolLM": r"smollm",
+        "Jev": r"jev-",
+    }.items()
+)
+"""Families of models, by the beginnings of their names. The first match counts: distilled models have two names."""
+
+
+@functools.lru_cache(maxsize=1024)
+def lineage_of(model: str) -> str:
+    """The family of models that a model belongs to by its name, such as GPT for `openai/gpt-5.1` and `gpt-4o-mini`; ""
+    if it isn't known. Judges may favor answers of their own family."""
+    first, slash, rest = model.lower().partition("/")
+    name = rest if slash and first in PROVIDERS else model.lower()  # no family of `ollama/NAME` for its provider
+    return next((family for family, names in _LINEAGES if names.search(name)), "")

@@ -350,6 +350,16 @@ NOTES: Mapping[str, Row] = {
         f"lexical judge: {part_of(note['samples'], note['of'], 'sample')} not in English; it was trained on English, "
         "and misses what other languages support: use a model"
     ),
+    "same_family": lambda note, _: (
+        f"the judge {note['judge']} and the model that answered {note['samples']:,} of {count(note['of'], 'sample')} "
+        f"are of one family ({note['family']}): judges may favor answers like their own; compare it with people "
+        "(evalstone calibrate), or with a judge of another family"
+    ),
+    "same_family_labeled": lambda note, front_end: (
+        f"the model that answered {note['samples']:,} of {count(note['of'], 'labeled sample')} is of the judge's own "
+        "family of models: judges may favor answers like their own; "
+        f"{front_end.term('slice_by', 'model')} shows whether it agrees with people there as well as elsewhere"
+    ),
     "setting_refused": lambda note, _: (
         f"the endpoint refused the setting {note['setting']}; {count(note['answers'], 'answer was', 'answers were')} "
         "given without it"

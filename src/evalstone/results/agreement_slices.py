@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstone.results.slices import ABSENT, slice_order
@@ -24,6 +25,8 @@ class SliceAgreement:
     """The value that the samples share."""
     accuracy: Interval
     """The share of verdicts that agree with the labels. The intervals of all slices hold together."""
+    kappa: Interval | None
+    """Cohen's kappa of verdicts and labels; its intervals hold together too. None if all of both are the same."""
     false_yes: int
     """Verdicts of yes where people say no."""
     false_no: int
@@ -60,6 +63,7 @@ def agreement_by_slice(calibration: Calibration) -> tuple[SliceAgreement, ...]:
             field=field,
             key=str(part.key),
             accuracy=part.interval,
+            kappa=_kappa([(verdicts[place], truths[place]) for place in part.indexes], together),
             false_yes=sum(verdicts[place] and not truths[place] for place in part.indexes),
             false_no=sum(truths[place] and not verdicts[place] for place in part.indexes),
             finding=findings.get((field, part.key)),
@@ -68,3 +72,12 @@ def agreement_by_slice(calibration: Calibration) -> tuple[SliceAgreement, ...]:
         for part in of_field
     ]
     return tuple(sorted(slices, key=lambda one: (one.field, *slice_order(one.key))))
+
+
+def _kappa(pairs: Sequence[tuple[bool, bool]], together: int) -> Interval | None:
+    """Cohen's kappa of verdicts and truths, with an interval that holds together with those of the other slices."""
+    from evalstone.stats.agreement import cohen_kappa  # noqa: PLC0415 - numpy, which only slices need
+
+    verdicts, truths = zip(*pairs, strict=True)
+    found = cohen_kappa(verdicts, truths, confidence=1 - 0.05 / together)
+    return None if found is None else replace(found, confidence=0.95)

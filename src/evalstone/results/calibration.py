@@ -125,6 +125,8 @@ class Calibration(Framed, Shown):
     """Labeled samples with a score that were chosen by hand."""
     n_shared: int = 0
     """Labeled samples with a score that were chosen because another run has labels of them."""
+    n_same_family: int = 0
+    """Labeled samples with a score that a model of the judge's family answered, by their metadata `model`."""
     run_size: int | None = None
     """The number of samples of the labeled run, if labels were drawn by strata of its scores and are weighted; None if
     they are taken as they are."""

@@ -79,6 +79,8 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("annotators_split", "caution", samples=calibration.undecided)
     if calibration.n_skipped or calibration.n_failed:
         yield note("labeled_without_score", "caution", skipped=calibration.n_skipped, failed=calibration.n_failed)
+    if calibration.n_same_family:
+        yield note("same_family_labeled", "caution", samples=calibration.n_same_family, of=len(calibration.pairs))
     if calibration.stop_reason:
         yield note("calibration_ended_early", "warning", reason=calibration.stop_reason)
     if calibration.keeps_reasoning is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core import sync
@@ -13,6 +13,7 @@ from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.problems import problems
+from evalstone.run.same_family import families_of, same_family_notes
 from evalstone.types import Drawn, Note, Record, Sample
 
 if TYPE_CHECKING:
@@ -70,13 +71,21 @@ class Collected:
         asked = {
             identity.partition(WITHOUT)[0] for builder in self._summaries.values() for identity in builder.counts.judges
         }
-        if judges := cautioning(*(judge for judge in self.plan.judges if judge.identity in asked)):
+        judges = [judge for judge in self.plan.judges if judge.identity in asked]
+        if cautioning(*judges) or any(map(families_of, judges)):
             self.cautions = await sync.call_at_once(self._cautions_of, judges, answers)
 
-    def _cautions_of(self, judges: Iterable[Judge], answers: TargetSession | None) -> tuple[Note, ...]:
+    def _cautions_of(self, judges: Sequence[Judge], answers: TargetSession | None) -> tuple[Note, ...]:
         keep = self.plan.keep_reasoning
-        found = (judge.cautions(s if keep else answered(s) for s in self._scored(answers)) for judge in judges)
-        return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
+        sources = cautioning(*judges)
+        notes = {
+            each.identity: each.cautions(s if keep else answered(s) for s in self._scored(answers)) for each in sources
+        }
+        found: list[Note] = []
+        for judge in judges:
+            found += (note for source in judge.with_cautions() for note in notes[source.identity])
+            found += same_family_notes(judge, self.plan.target, self._scored(answers))
+        return tuple(dict.fromkeys(found))
 
     async def count_reasoning(self, answers: TargetSession | None, *, resumed: bool) -> None:
         """Count the scored outputs that begin with reasoning, if this process has seen one, or not all of them."""

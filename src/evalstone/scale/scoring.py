@@ -28,6 +28,7 @@ from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.opening import open_session
 from evalstone.run.plan import Plan
 from evalstone.run.planning import plan_for
+from evalstone.run.same_family import same_family_notes
 from evalstone.run.scoring import score_sample
 from evalstone.run.workers import finish
 from evalstone.scorers.base import ScorerSpec
@@ -245,11 +246,12 @@ class OpenScoring:
             cautions=tuple(self._cautions(samples)),
         )
 
-    def _cautions(self, samples: Iterable[Sample]) -> Iterator[Caution]:
+    def _cautions(self, samples: Sequence[Sample]) -> Iterator[Caution]:
         # Also of a judge that wasn't asked here: it may be asked for other samples, and its notes are on all of them.
         judges = self.plan.judges if any(scorer.may_ask for scorer in self.plan.scorers) else ()
         scored = samples if self.plan.keep_reasoning else [*map(answered, samples)] if cautioning(*judges) else ()
         notes = {each.identity: each.cautions(scored) for each in cautioning(*judges)}
         for judge in judges:
-            for number, source in enumerate(judge.with_cautions()):
-                yield from (Caution(judge.identity, number, note.to_dict()) for note in notes[source.identity])
+            sources = [notes[source.identity] for source in judge.with_cautions()]
+            for number, found in enumerate([*sources, same_family_notes(judge, None, samples)]):
+                yield from (Caution(judge.identity, number, note.to_dict()) for note in found)

@@ -265,6 +265,8 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         Column("n", informative=False),
         Column("accuracy"),
         Column("95% CI", interval=True),
+        Column("kappa"),
+        Column("95% CI", interval=True),
         Column("false yes"),
         Column("false no"),
         Column("vs. other samples"),
@@ -279,7 +281,7 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         name, n = Cell(f"{one.field}={one.key}", quoted=True), f"{one.accuracy.n:,}"
         wrong = str(one.false_yes), str(one.false_no)
         verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
-        rows.append((name, n, *_estimate(one.accuracy), *wrong, *compared, verdict))
+        rows.append((name, n, *_estimate(one.accuracy), *_estimate(one.kappa), *wrong, *compared, verdict))
     note = (
         "The intervals are corrected for the number of slices. p: one-sided permutation test of whether the slice is "
         "less accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples "
