@@ -48,6 +48,16 @@ def test_settings_that_blocks_lack_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_said_of_the_data_is_said_by_the_first_shard(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "d.csv").write_text("id,output,reference,weight\n" + "".join(f"q{n},a,b,\n" for n in range(9)))
+    said = "d.csv: column 'weight' is blank in every row, so all samples weigh the same"
+    assert said in evalstone("run", "d.csv", "-s", "exact_match", "--ledger", "l.db").stderr
+    for _ in range(2):  # also of a plan that is there
+        run = ("run", "d.csv", "-s", "exact_match", "--out", "out", "--shard")
+        assert said in evalstone(*run, "1/2").stderr
+        assert "blank" not in evalstone(*run, "2/2").stderr
+
+
 def test_the_settings_of_whole_runs_are_those_of_a_run() -> None:
     assert {each.name for each in fields(RunConfig)} >= OF_RUNS
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from evalstone._core.addresses import beside, origins
+from evalstone.errors import ConfigError
+from evalstone.scale.engines import parse_engine
 from evalstone.scale.ray_engine import RayEngine
 from evalstone.scale.runs import surveying
 from evalstone.scale.scoring import Scoring
@@ -96,3 +98,19 @@ def test_a_worker_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.Mon
     assert [*RayEngine().map(open_worker, [1], ordered=True)] == []
     # Ray Data would restart actors and retry their tasks without end.
     assert (data.settings["max_restarts"], data.settings["max_task_retries"]) == (3, 3)
+
+
+def test_another_cluster_than_the_connected_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = SimpleNamespace(
+        is_initialized=lambda: True,
+        get_runtime_context=lambda: SimpleNamespace(gcs_address="10.0.0.1:6379"),
+        cluster_resources=lambda: {"CPU": 3.0},
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.data", Data())
+    message = r"connected to Ray at 10\.0\.0\.1:6379, not at 10\.0\.0\.2:6379: name the engine ray, which uses that"
+    with pytest.raises(ConfigError, match=message):
+        parse_engine("ray:10.0.0.2:6379").__enter__()
+    for spec in ("ray", "ray:10.0.0.1:6379"):
+        with parse_engine(spec) as engine:
+            assert engine.workers == 3

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -546,7 +546,10 @@ def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:
     [
         ('{"output": "x"}\n{"output": 1, "context": 5}\n', "line 2: context must be a list"),
         ('{"id": "q", "output": "x"}\n' * 2, "line 2 of d.jsonl: the id 'q' is already used by line 1"),
-        ('{"output": "x"}\n', "no sample can be scored: exact_match needs output and reference; reference is absent"),
+        (
+            '{"output": "x"}\n',
+            "no sample of d.jsonl can be scored: exact_match needs output and reference; reference is absent",
+        ),
         ("", "has no samples"),
     ],
 )
@@ -557,6 +560,22 @@ def test_nothing_is_planned_for_bad_data(tmp_path: Path, text: str, message: str
         score_shard(data, "exact_match", 1, 2, out=tmp_path / "out")
     assert message in str(raised.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_data_that_no_scorer_suits_are_refused_as_by_one_process(tmp_path: Path) -> None:
+    data, messages = tmp_path / "d.jsonl", list[str]()
+    data.write_text('{"output": "x", "refrence": "y"}\n')
+    ways: list[Callable[[], object]] = [
+        lambda: evaluate(data, "exact_match", ledger=None),
+        lambda: score_shard(data, "exact_match", 1, 1, out=tmp_path / "out"),
+    ]
+    for way in ways:
+        with pytest.raises(ConfigError) as raised:
+            way()
+        messages.append(str(raised.value))
+    assert "Columns that were not understood: refrence" in messages[0]
+    assert messages[0].startswith(messages[1].partition(". Columns")[0])
+    assert messages[1].partition("Columns")[2] == messages[0].partition("Columns")[2]
 
 
 @pytest.mark.parametrize("renamed", ["reference", "output"])

@@ -23,6 +23,7 @@ from evalstone.results.endings import BUDGET, ExitCode, exit_code
 if TYPE_CHECKING:
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
+    from evalstone.results.block_plan import BlockPlan
     from evalstone.results.gate_criteria import GateCriteria
     from evalstone.results.record_tables import Keep
     from evalstone.scale.scoring import Scoring
@@ -80,7 +81,9 @@ def run_in_blocks(config: RunConfig) -> int:
             check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.judge))
             baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
             engine, tags = parse_engine(config.engine), tuple(config.tags)
-            run = run_on(engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags)
+            run = run_on(
+                engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags, on_plan=_say_notes
+            )
         except BudgetExceeded as error:
             to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume_text(config, BUDGET)}.")
             return ExitCode.INCOMPLETE
@@ -93,12 +96,19 @@ def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep, st
     from evalstone.scale.runs import run_shard
 
     number, shards = _shard_of(str(config.shard))
-    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep, stop=stop)
+    on_plan = _say_notes if number == 1 else None
+    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep, stop=stop, on_plan=on_plan)
     before = "" if scored == blocks else f", {blocks - scored:,} of them before"
     merge = f"evalstone merge {shlex.quote(str(config.out))}"
     text = f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}"
     console().print(safe(text, 2000), soft_wrap=True)
     return ExitCode.OK
+
+
+def _say_notes(plan: BlockPlan) -> None:
+    """Print caveats about the data."""
+    for note in plan.notes:
+        to_stderr(safe(f"{plan.dataset_name}: {note}", 2000))
 
 
 def _shard_of(text: str) -> tuple[int, int]:

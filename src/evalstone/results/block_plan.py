@@ -47,10 +47,8 @@ class BlockPlan:
     map: ColumnMapping | None
     files: tuple[DataFile, ...]
     blocks: tuple[Block, ...]
-    columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The columns that were read, and the sample field of each."""
-    ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    """Caveats about the data, as in `Dataset.notes`."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `plan.json` has it."""
@@ -67,8 +65,6 @@ class BlockPlan:
             "keep_reasoning": self.keep_reasoning,
             "keep": self.keep,
             "map": self.map,
-            "columns": dict(self.columns),
-            "ignored": list(self.ignored),
             "notes": list(self.notes),
             "files": [
                 {"address": str(file.location.absolute), "size": file.location.size, "changed": file.location.changed}
@@ -108,8 +104,6 @@ class BlockPlan:
                 map=cast("ColumnMapping | None", stored.map),
                 files=files,
                 blocks=tuple(_blocks(stored.blocks, files)),
-                columns=stored.columns,
-                ignored=stored.ignored,
                 notes=stored.notes,
             )
         except (DataError, IndexError, ValueError) as error:
@@ -175,8 +169,6 @@ class _StoredPlan:
     blocks: tuple[_StoredBlock, ...]
     keep_reasoning: bool = False
     map: Mapping[str, Any] | None = None
-    columns: Mapping[str, str] = field(default_factory=dict[str, str])
-    ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -45,7 +45,8 @@ class Engine(Protocol):
 
 
 def parse_engine(spec: str) -> Engine:
-    """The engine that a text names: `ray`, which starts Ray on this machine, or `ray:ADDRESS` of a cluster that runs.
+    """The engine that a text names: `ray`, which starts Ray on this machine, unless this process is connected to Ray
+    already; or `ray:ADDRESS` of a cluster that runs.
 
     Raises:
         ConfigError: There is no such engine.

@@ -38,10 +38,12 @@ class RayEngine:
     """Maps functions over items with Ray Data: one actor for each CPU of the cluster.
 
     Args:
-        address: The address of a cluster; "" starts Ray on this machine, which ends with the engine.
+        address: The address of a cluster; "" uses the one that this process is connected to, and otherwise starts Ray
+            on this machine, which ends with the engine.
 
     Raises:
         MissingDependency: Ray isn't installed.
+        ConfigError: When entered, Ray can't be started, or this process is connected to another cluster.
     """
 
     name = "ray"
@@ -59,7 +61,13 @@ class RayEngine:
 
     def __enter__(self) -> RayEngine:
         ray = self._ray
-        if not ray.is_initialized():
+        if ray.is_initialized():
+            if self.address not in ("", there := str(ray.get_runtime_context().gcs_address)):
+                raise ConfigError(
+                    f"this process is connected to Ray at {there}, not at {self.address}: name the engine ray, which "
+                    "uses that connection, or end it first, with ray.shutdown()"
+                )
+        else:
             where: dict[str, Any] = {"address": self.address}
             if not self.address:
                 # "local", because Ray would else join one that runs on this machine already

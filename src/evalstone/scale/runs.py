@@ -21,6 +21,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.phases import Phase, phase
 from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
+from evalstone.datasets import Dataset
 from evalstone.datasets.files import file_name, find_all
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
@@ -156,7 +157,8 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
     reader: RowReader = found.reader
     absent = [found.lacking[scorer.signature] for scorer in plan.scorers]
     if all(fields is not None for fields in absent):
-        raise plan.unscorable(absent, found.samples)
+        data = Dataset((), name, reader.columns.became, tuple(reader.ignored))
+        raise replace(plan, dataset=data).unscorable(absent, found.samples)
     blocks = blocks_of(found)
     return BlockPlan(
         fingerprint=_fingerprint(plan, found.version, blocks),
@@ -172,8 +174,6 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         map=found.mapping,
         files=tuple(dict.fromkeys(part.file for part in found.parts)),
         blocks=blocks,
-        columns=reader.columns.became,
-        ignored=tuple(reader.ignored),
         notes=(*reader.notes(), *found.notes.lines()),
     )
 
@@ -410,6 +410,7 @@ def run_on(
     block_rows: int = ROWS_PER_PART,
     name: str = "",
     tags: tuple[str, ...] = (),
+    on_plan: Callable[[BlockPlan], None] | None = None,
 ) -> Run:
     """Run on an engine: survey, score the blocks that aren't there, and merge.
 
@@ -417,6 +418,7 @@ def run_on(
         engine: The engine.
         source, scoring, folder, keep, block_rows: As for `planned`.
         name, tags: Of the run.
+        on_plan: Called with the plan before anything is scored.
 
     Raises:
         ConfigError: A scorer or the judge can't be sent to other processes, or a worker failed; else as `planned`.
@@ -436,6 +438,8 @@ def run_on(
             at_least=BLOCKS_PER_WORKER * engine.workers,
             survey_parts=lambda parts: engine.map(partial(surveying, scoring), parts, ordered=True),
         )
+        if on_plan is not None:
+            on_plan(plan)
         blocks = missing_blocks(folder, plan)
         with phase(f"scoring on {engine.name}", "sample", plan.n_samples) as progress:
             progress.done = plan.n_samples - sum(block.samples for block in blocks)
@@ -454,15 +458,18 @@ def run_shard(
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
     stop: StopSignal | None = None,
+    on_plan: Callable[[BlockPlan], None] | None = None,
 ) -> tuple[int, int]:
     """Score the blocks of one of several shards in this process. number: from 1. stop: once requested, no more records
-    are begun, and RunStopped is raised after the calls in flight.
+    are begun, and RunStopped is raised after the calls in flight. on_plan: as for `run_on`.
 
     Returns:
         The numbers of blocks that were scored now, and of those of the shard.
     """
     at_least = BLOCKS_PER_WORKER * shards
     plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=at_least, stop=stop)
+    if on_plan is not None:
+        on_plan(plan)
     own = shard_of(plan.blocks, number, shards)
     missing = {block.number for block in missing_blocks(folder, plan)}
     samples, scored = sum(block.samples for block in own if block.number in missing), 0
