@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 
 from evalstone import EvalstoneError, Judge, LexicalJudge, Panel, Sample, ScriptedJudge, audit, calibrate, evaluate
+from evalstone._core.display import limits
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
-from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.errors import ConfigError, DataError, JudgeDeclined, RunAborted
 from evalstone.results import Calibration, compare_with_members
 from evalstone.results.human_labels import corrected_share
 from evalstone.results.measures import measure
-from evalstone.results.saved_calibrations import calibration_for, list_calibrations
+from evalstone.results.saved_calibrations import calibration_for, calibrations_for, list_calibrations
 from evalstone.results.views.calibration import calibration_view
+from evalstone.results.views.run import run_view
 from evalstone.run.budget import StopSignal
+from evalstone.scorers import Faithfulness
 from evalstone.stats import cohen_kappa, mean_interval
+from evalstone.stats.panels import effective_votes
 from tests.refusals import refused
 from tests.runs import Given, run_of
 from tests.serving import serving
@@ -374,10 +378,98 @@ def test_a_judge_of_judges_is_compared_with_its_members(tmp_path: Path):
     stored = calibration_for(panel.identity, made.signature, ledger)
     assert stored == made
     assert stored is not None
-    assert (stored.per_judge, stored.members) == ((), None)
-    assert Calibration.from_dict(data).members is None
+    assert stored.per_judge == ()
+    assert stored.members == Calibration.from_dict(data).members  # by the votes
+    assert stored.members is not None
+    assert (made.members.by_votes, stored.members.by_votes) == (False, True)
     assert len(list_calibrations(ledger)) == 3
     assert "Members" in [section.title for section in made.view().sections]
+
+
+class Stubborn(LexicalJudge):
+    """Lists no claims of its own, and finds some claims right whatever the passages say."""
+
+    right: str
+
+    @property
+    def identity(self) -> str:
+        return f"finds-{self.right}"
+
+    async def answer(self, question: Any, repeat: int = 0) -> Any:
+        if question.kind == "list_claims":
+            raise JudgeDeclined("it lists none")
+        answer = await super().answer(question, repeat)
+        if question.kind == "claim_supported":
+            yes = self.right in question.claim
+            return replace(answer, value=replace(answer.value, verdict="yes" if yes else "no", probability=float(yes)))
+        value = tuple(
+            replace(verdict, verdict="supported" if self.right in claim else "not_mentioned", probability=0.9)
+            for claim, verdict in zip(question.claims, answer.value, strict=True)
+        )
+        return replace(answer, value=value)
+
+
+@pytest.mark.parametrize("scorer", ["faithfulness", "fact_check"])
+def test_a_panel_is_compared_with_its_members_by_their_votes(scorer: str, tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    rows = [{**row, "id": f"{row['id']}{n}"} for n in range(8) for row in ROWS]
+    panel = Panel(LexicalJudge(), Stubborn(right="is"), Stubborn(right="Rome"))
+    made = calibrate(rows, scorer, judge=panel, ledger=ledger)
+    found = made.members
+    assert found is not None
+    assert found.by_votes
+    assert found.n == 32
+    assert [(one.judge, one.accuracy.estimate) for one in found.members] == [
+        (panel.judges[0].identity, 1.0),
+        (panel.judges[1].identity, 0.5),
+        (panel.judges[2].identity, 0.25),
+    ]
+    wrong = [[False, n in "bd", n != "d"] for _ in range(8) for n in "abcd"]
+    assert found.votes == effective_votes(wrong)
+    assert found.votes is not None
+    stored = calibration_for(panel.identity, made.signature, ledger)
+    assert stored == made
+    assert stored is not None
+    assert stored.members == found
+    (members,) = [section for section in made.view().sections if section.title == "Members"]
+    best = panel.judges[0].identity
+    alone, together = (
+        f"{each.estimate:.3f} (95% CI {limits(each.low, each.high)})"
+        for each in (found.members[0].accuracy, found.accuracy)
+    )
+    assert members.lead[1] == f"The best single member is {best}: accuracy {alone}, together {together}."
+    assert members.notes[-1] == "A member's verdicts are those of its votes on the panel's questions."
+    data = made.to_dict()
+    assert data["members"]["votes"]["votes"]["estimate"] == found.votes.votes.estimate
+    assert data["votes"][best] == [pair.value for pair in calibrate(rows, scorer, judge="lexical", ledger=None).pairs]
+    known = {made.signature: calibrations_for(made.judge, made.signature, ledger)}
+    shown = str(run_view(evaluate(rows, scorer, judge=panel, ledger=ledger), calibrations=known))
+    assert f"its 3 votes are worth about {found.votes.votes.estimate:.1f} (" in shown
+    assert f"of the best single member, {best}, 1.000" in shown
+
+
+def test_votes_of_a_panel_ask_nothing_and_count_where_they_lead_to_a_score() -> None:
+    with serving() as server:
+        panel = f"panel(lexical, vllm/x({server.url}), vllm/y({server.url}))"
+        one = calibrate(ROWS, "faithfulness", judge=panel, ledger=None)
+        asked = len(server.requests)
+        assert one.members is not None
+        assert asked == 2 * len(ROWS)  # the claims are listed by the first member
+    assert [len(scores) for scores in one.votes.values()] == [4, 4, 4]
+    assert calibrate(ROWS, "faithfulness", judge="lexical", ledger=None).votes == {}
+    own = Faithfulness(judge=Panel(*PAIR))  # a judge of its own would be asked again
+    assert calibrate(ROWS, own, judge=Panel(*PAIR), ledger=None).votes == {}
+
+
+@pytest.mark.parametrize(
+    ("votes", "problem"),
+    [({"m": [1.0]}, "votes of m: 1 scores, 4 pairs"), ({"m": [1, 0, None, 7]}, "votes of m: 7 is not in [0, 1]")],
+)
+def test_stored_votes_that_fit_no_pairs_are_refused(votes: Any, problem: str) -> None:
+    data = calibrate(ROWS, ledger=None).to_dict()
+    assert Calibration.from_dict({**data, "votes": {"m": [1, 0, None, 0.5]}}).votes == {"m": (1.0, 0.0, None, 0.5)}
+    with pytest.raises(DataError, match=re.escape(problem)):
+        Calibration.from_dict({**data, "votes": votes})
 
 
 def test_a_judge_without_members_is_calibrated_alone():

@@ -143,8 +143,20 @@ def test_a_panel_is_shown_with_its_members_whose_calibrations_are_stored(url: st
         stored(url, many(judge, missed))
     reply = client_of(url).get(stored(url, many("panel(a@1, b@1, vote=majority)", 20)))
     assert "The 2 votes are worth about" in reply.words
-    assert "than the best member alone, a@1" in reply.words
+    assert "The best single member is a@1: accuracy" in reply.words
     assert "aa@1" not in reply.words.partition("Members")[2].partition("Confusion")[0]
+
+
+def test_a_panel_is_shown_with_its_members_by_their_votes(url: str) -> None:
+    panel = many("panel(c@1, d@1, vote=majority)", 20)
+    scores = [pair.value for pair in panel.pairs]
+    votes = {"c@1": tuple(scores), "d@1": (1 - scores[0], *scores[1:])}
+    address = stored(url, replace(panel, votes=votes))
+    client = client_of(url)
+    reply = client.get(address)
+    assert "The 2 votes are worth about 1.0 independent ones" in reply.words
+    assert "verdicts are those of its votes on the panel" in reply.words
+    assert client.get(f"{address}.json").json["members"]["by_votes"]
 
 
 def test_judges_on_the_same_labels_are_in_one_plot(url: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -19,7 +20,9 @@ from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.call_prices import price_of_samples
+from evalstone.judge_quality.member_votes import scores_by_votes
 from evalstone.judges.base import Judge, JudgeSpec
+from evalstone.judges.composite import Panel
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
@@ -212,13 +215,24 @@ async def acalibrate(
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     files = _file(labels), _file(data)
 
+    async def votes_of(one: Judge, run: Run) -> dict[str, tuple[float | None, ...]]:
+        """By member of a panel, its scores of the samples with a score, by its votes."""
+        if not isinstance(one, Panel):
+            return {}
+        free = replace(options, budget=None, progress=False, stop=None)
+        again = partial(free.run, "calibration", labeled.dataset, [chosen], ledger=None)
+        scores = await scores_by_votes(one, chosen, run.records, again)
+        names = [record.sample_id for record in run.records if record.value is not None]
+        return {member: tuple(of.get(name) for name in names) for member, of in scores.items()}
+
     async def calibrated(one: Judge) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
-        unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family)
+        votes = await votes_of(one, run)
+        unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes)
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)

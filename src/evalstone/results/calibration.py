@@ -22,7 +22,7 @@ from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
 from evalstone.results.disagreements import Disagreement, disagreements_of
 from evalstone.results.judge_verdict import JudgeVerdict, verdict_of
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
-from evalstone.results.members import MemberComparison, compare_with_members
+from evalstone.results.members import MemberComparison, compare_by_votes, compare_with_members
 from evalstone.stats.calibration import (
     Isotonic,
     Platt,
@@ -157,6 +157,9 @@ class Calibration(Framed, Shown):
     seconds: float | None = field(default=None, compare=False)
     """How long the judge calls of a sample take, one after the other, as a median: the time that its answers took when
     they were given. None if no judge was asked, or if a time is unknown, as that of an answer from a batch."""
+    votes: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict[str, tuple[float | None, ...]])
+    """For a panel, by member, the score of each of the `pairs` by the member's votes on the panel's questions; None
+    where they lead to none. Empty for any other judge."""
     per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
     """With `per_judge`, the calibration of each member of a composite judge. Each is stored by itself."""
 
@@ -165,6 +168,11 @@ class Calibration(Framed, Shown):
             raise DataError(invalid("scale", "above 0", self.scale))
         if len({len(pair.labels) for pair in self.pairs}) != 1:
             raise DataError("pairs: need at least one, each with one label per column")
+        for member, scores in self.votes.items():
+            if len(scores) != len(self.pairs):
+                raise DataError(f"votes of {member}: {len(scores)} scores, {count(len(self.pairs), 'pair')}")
+            if outside := [score for score in scores if score is not None and not self._is_in_range(score)]:
+                raise DataError(f"votes of {member}: {outside[0]} is not in [0, {self.scale:g}]")
         for pair in self.pairs:
             present = [label for label in pair.labels if label is not None]
             if not present:
@@ -172,8 +180,11 @@ class Calibration(Framed, Shown):
             if not 0 < pair.weight < math.inf:
                 raise DataError(f"sample {pair.sample_id!r}: ", invalid("weight", "above 0", pair.weight))
             for number in (pair.value, *present):
-                if not -TOLERANCE * self.scale <= number <= self.scale * (1 + TOLERANCE):
+                if not self._is_in_range(number):
                     raise DataError(f"sample {pair.sample_id!r}: {number} is not in [0, {self.scale:g}]")
+
+    def _is_in_range(self, number: float) -> bool:
+        return -TOLERANCE * self.scale <= number <= self.scale * (1 + TOLERANCE)
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:
@@ -262,9 +273,9 @@ class Calibration(Framed, Shown):
 
     @functools.cached_property
     def members(self) -> MemberComparison | None:
-        """With `per_judge`, a composite judge compared with its members; None without members, or if no sample has a
-        truth and a score by each judge."""
-        return compare_with_members(self, self.per_judge) if self.per_judge else None
+        """A composite judge compared with its members: those of `per_judge`, or else those of a panel by their votes.
+        None without members, or if no sample has a truth and a score by each judge."""
+        return compare_with_members(self, self.per_judge) if self.per_judge else compare_by_votes(self)
 
     def sample_rows(self) -> SampleRows:
         """One row per labeled sample with a score, in the order of the labels."""

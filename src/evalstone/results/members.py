@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -43,6 +43,9 @@ class MemberComparison(NoTruthValue):
     """The composite judge's accuracy at the scorer's default threshold."""
     members: tuple[MemberAccuracy, ...]
     """The members, the most accurate first."""
+    by_votes: bool
+    """Whether the scores of the members are those of their votes on the panel's questions, rather than those of each
+    member alone, which may have listed other claims."""
     votes: PanelVotes | None
     """What the votes of a panel are worth; None for other judges, and if no member errs."""
 
@@ -80,25 +83,53 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
     Raises:
         ConfigError: there are no members, or a member's calibration is of another scorer or has other labels.
     """
-    from evalstone.stats.panels import effective_votes  # noqa: PLC0415 - numpy
-
     if not members:
         raise ConfigError("need the calibration of at least one member")
     ours, *theirs = common_verdicts((composite, *members))
+    return _comparison(composite, ours, dict(zip((one.judge for one in members), theirs, strict=True)), by_votes=False)
+
+
+def compare_by_votes(panel: Calibration) -> MemberComparison | None:
+    """Compare a panel with its members by their votes on its questions, on the samples for which each has a score.
+
+    Returns:
+        The comparison; None for any other judge, or if no sample has a truth and a score by each member.
+    """
+    truths = {pair.sample_id: pair.truth(panel.label_threshold, panel.scale) for pair in panel.pairs}
+    known = [
+        (place, truth)
+        for place, pair in enumerate(panel.pairs)
+        if (truth := truths[pair.sample_id]) is not None and all(of[place] is not None for of in panel.votes.values())
+    ]
+    if not panel.votes:
+        return None
+
+    def right(scores: Sequence[float | None]) -> list[bool]:
+        return [panel.says_yes(scores[place] or 0.0) == truth for place, truth in known]
+
+    ours = right([pair.value for pair in panel.pairs])
+    return _comparison(panel, ours, {member: right(of) for member, of in panel.votes.items()}, by_votes=True)
+
+
+def _comparison(
+    composite: Calibration, ours: Sequence[bool], members: Mapping[str, Sequence[bool]], *, by_votes: bool
+) -> MemberComparison | None:
+    """ours, members: whether the verdict on each sample is right."""
+    from evalstone.stats.panels import effective_votes  # noqa: PLC0415 - numpy
+
     accuracy = proportion_interval(sum(ours), len(ours))
     if accuracy is None:
         return None
     compared = [
-        member
-        for one, own in zip(members, theirs, strict=True)
-        if (member := _compared(one.judge, own, ours, len(members))) is not None
+        member for name, own in members.items() if (member := _compared(name, own, ours, len(members))) is not None
     ]
-    wrong = [[not verdict for verdict in of_sample] for of_sample in zip(*theirs, strict=True)]
+    wrong = [[not verdict for verdict in of_sample] for of_sample in zip(*members.values(), strict=True)]
     return MemberComparison(
         judge=composite.judge,
         n=len(ours),
         accuracy=accuracy,
         members=tuple(sorted(compared, key=lambda member: -member.accuracy.estimate)),
+        by_votes=by_votes,
         votes=effective_votes(wrong) if composite.judge.startswith("panel(") else None,
     )
 

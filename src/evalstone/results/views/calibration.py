@@ -78,7 +78,8 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
         sections.append(Section("Diagrams", figures=calibration_figures(calibration, measures), plain=plain))
     sections.append(Section("Agreement", tables=tables, notes=tuple(_ranking(measures))))
     if calibration.members is not None:
-        alone = calibrations_table("each judge", (calibration, *calibration.per_judge))
+        judges = (calibration, *calibration.per_judge)
+        alone = [calibrations_table("each judge", judges)] if calibration.per_judge else []
         sections.append(_members(calibration.members, alone))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.slices:
@@ -141,7 +142,19 @@ def _result(calibration: Calibration) -> str:
     same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
     return (
         f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; {said} at the threshold "
-        f"{threshold:.4g}{same}"
+        f"{threshold:.4g}{same}{_panel(calibration.members)}"
+    )
+
+
+def _panel(members: MemberComparison | None) -> str:
+    """What the votes of a panel are worth, and its best member, after a semicolon; "" for other judges."""
+    if members is None or members.votes is None:
+        return ""
+    best, votes = members.members[0], members.votes.votes
+    worth = f"{number(votes.estimate, 1)} ({limits(votes.low, votes.high, 1)})"
+    return (
+        f"; its {len(members.members)} votes are worth about {worth}; accuracy {number(members.accuracy.estimate)}, "
+        f"of the best single member, {bare_judge(best.judge)}, {number(best.accuracy.estimate)}"
     )
 
 
@@ -207,7 +220,7 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
     return Section(title, tables=(table(title, columns, rows),))
 
 
-def _members(comparison: MemberComparison, alone: Table) -> Section:
+def _members(comparison: MemberComparison, alone: Sequence[Table]) -> Section:
     """A composite judge and its members."""
     rows = [("together", *_estimate(comparison.accuracy), Cell(""), Cell(""))]
     for member in comparison.members:
@@ -217,12 +230,12 @@ def _members(comparison: MemberComparison, alone: Table) -> Section:
     limit = Column("95% CI", interval=True)
     columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
     section = table("Members of the judge", columns, rows)
-    notes = (
-        ("The intervals of the differences are corrected for the number of members.",)
-        if len(comparison.members) > 1
-        else ()
+    notes = ["The intervals of the differences are corrected for the number of members."] * (
+        len(comparison.members) > 1
     )
-    return Section("Members", tuple(members_text(comparison)), (section, alone), notes=notes)
+    if comparison.by_votes:
+        notes.append("A member's verdicts are those of its votes on the panel's questions.")
+    return Section("Members", tuple(members_text(comparison)), (section, *alone), notes=tuple(notes))
 
 
 def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table:
@@ -398,6 +411,10 @@ def members_text(comparison: MemberComparison) -> Iterator[str]:
             f"{number(votes.correlation.estimate, 2)} "
             f"(95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; {samples})."
         )
+    yield (
+        f"The best single member is {best.judge}: accuracy {with_limits(best.accuracy)}, together "
+        f"{with_limits(comparison.accuracy)}."
+    )
     match comparison.verdict:
         case "better":
             yield "Together, they are more accurate than each member alone."
@@ -406,6 +423,6 @@ def members_text(comparison: MemberComparison) -> Iterator[str]:
             yield f"Together, they are less accurate than {listed(worse)} alone: use a single judge."
         case "inconclusive":
             yield (
-                f"Together, they are not shown to be more accurate than the best member alone, {best.judge} "
-                f"({signed(best.difference.estimate)}; {samples})."
+                f"Together, they are not shown to be more accurate than it ({signed(best.difference.estimate)}; "
+                f"{samples})."
             )
