@@ -137,7 +137,7 @@ def test_an_empty_list_of_context_is_present_and_none_is_absent():
         ({"context": 5}, "context must be a list of passages, not int"),
         ({"context": ["a", None]}, "context passage 2 must be text, not NoneType"),
         ({"context": {"a": "b"}}, "context must be a list of passages, not dict"),
-        ({"context": (1,)}, "context passage 1 must be text"),
+        ({"context": (1,)}, "context must be a list of passages; passage 1 must be text"),
         ({"messages": None}, "messages must be a list of Message values, not NoneType"),
         ({"messages": "hello"}, "messages must be a list of Message values, not str"),
         ({"messages": [{"role": "user"}]}, "messages must be Message values, not dict"),

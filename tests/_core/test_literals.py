@@ -31,8 +31,9 @@ def test_a_tuple_is_a_list(texts: list[str]):
 
 @given(st.lists(st.text(), min_size=2))
 def test_what_numpy_prints_is_never_joined(texts: list[str]):
+    assert written_value(f"[{' '.join(map(repr, texts))}]") == texts
     with pytest.raises(DataError, match=r"with commas \(numpy"):
-        written_value(f"[{' '.join(map(repr, texts))}]")
+        written_value(f"[{' '.join(map(repr, texts))}, 'a']")
 
 
 @given(st.lists(st.text(min_size=1), min_size=1), st.data())
@@ -52,6 +53,29 @@ def test_a_list_that_is_cut_off_is_refused(texts: list[str], data: st.DataObject
         ("{7: 2, 'b': True, 8.5: None}", {"7": 2, "b": True, "8.5": None}),
         ("['a',\n 'b',]", ["a", "b"]),
         ("()", []),
+        ("[['a' 'b']\n ['c' 'd']]", [["a", "b"], ["c", "d"]]),
+        ("[{'a': 1}\n {'a': 2}]", [{"a": 1}, {"a": 2}]),
+        ("['f(x)' None]", ["f(x)", None]),
+        ("array(['a', 'b'], dtype=object)", ["a", "b"]),
+        ("[array(['a'], dtype='<U1'), np.array([])]", [["a"], []]),
+        ("pd.Index(['a'])", ["a"]),
+        ("Index(['a', 'b'], dtype='object')", ["a", "b"]),
+        ("deque(['a'], maxlen=3)", ["a"]),
+        ("dict_keys(['a'])", ["a"]),
+        ("[np.str_('a'), np.float64(0.5)]", ["a", 0.5]),
+        ("['a', Timestamp('2020-01-01')]", ["a", "2020-01-01"]),
+        ("[{'at': datetime.date(2020, 1, 2)}]", [{"at": "2020-01-02"}]),
+        (
+            "[Document(metadata={'page': 1}, page_content=\"it's\")]",
+            [{"metadata": {"page": 1}, "page_content": "it's"}],
+        ),
+        ("page_content='a\nb' metadata={'k': None}", {"page_content": "a\nb", "metadata": {"k": None}}),
+        ("page_content='a'", {"page_content": "a"}),
+        (
+            "[NodeWithScore(node=TextNode(relationships={<NodeRelationship.SOURCE: '1'>: None}, text='a'), score=0.5)]",
+            [{"node": {"relationships": {"1": None}, "text": "a"}, "score": 0.5}],
+        ),
+        ("{'a': [Row(text='b')]}", {"a": [{"text": "b"}]}),
     ],
 )
 def test_python_literals(text: str, value: Any):
@@ -102,9 +126,17 @@ def test_prose_stays_text(text: str):
     ("text", "problem"),
     [
         ("['a' ... 'b']", "with commas"),
-        ("[['a' 'b']\n ['c' 'd']]", "with commas"),
-        ("[{'a': 1}\n {'a': 2}]", "with commas"),
-        ("['f(x)' 'b']", "with commas"),
+        ("['a' 'b', 'c']", "with commas"),
+        ("['a''b']", "with commas"),
+        ("('a' 'b')", "with commas"),
+        ("array(['a', ..., 'b'], dtype=object)", "not objects"),
+        ("array(['a'], ['b'])", "not objects"),
+        ("page_content='It's' metadata={}", "not objects"),
+        ("page_content='C:\\new' metadata={}", "not objects"),
+        ("page_content='a' metadata={}\npage_content='b' metadata={}", "must be one list"),
+        ("[Document(page_content=text)]", "not objects as Python prints them"),
+        ("[Document('a')]", "not objects as Python prints them"),
+        ("[{'at': datetime.date(2020, 13, 1)}]", "without objects"),
         ("['a', 'it's']", "complete list"),
         ("[{'a': 'b'", "complete list"),
         ("('a', 'b']", "complete list"),
@@ -129,36 +161,16 @@ def test_prose_stays_text(text: str):
         ("{'a'}", "not a set"),
         ("[a b, c d]", "in quotes (Spark"),
         ("[“a”, “b”]", "in quotes"),
-        ("[Document(metadata={}, page_content='a')]", "not objects as Python prints them"),
-        ("Document(page_content='a')", "not objects"),
-        ("page_content='a' metadata={}", "not objects"),
-        ("array(['a', 'b'], dtype=object)", "not objects"),
-        ("np.array(['a'])", "not objects"),
-        ("[array(['a'])]", "not objects"),
         ("[b'a']", "not objects"),
         ("[<Document object at 0x7f00>]", "not objects"),
         ("<list_iterator object at 0x7f00>", "not objects"),
         ("0    a\n1    b\nName: contexts, dtype: object", "not objects"),
         (" Series(['a'])", "not objects"),
-        ("pd.Index(['a'])", "not objects"),
-        ("numpy.array(['a'])", "not objects"),
-        ("Index(['a', 'b'], dtype='object')", "not objects"),
-        ("deque(['a'])", "not objects"),
         ("tensor([1, 2])", "not objects"),
-        ("dict_keys(['a'])", "not objects"),
-        ("dict_values(['a'])", "not objects"),
-        ("frozenset({'a'})", "not objects"),
-        ("set(['a'])", "not objects"),
-        ("TextNode(id_='1', text='a')", "not objects"),
-        ("NodeWithScore(node=TextNode(text='a'), score=0.9)", "not objects"),
-        ("ScoredPoint(id=1, score=0.9)", "not objects"),
-        ("Row(text='a')", "not objects"),
         ("HumanMessage(content='a')", "not objects"),
         ("[Document()]", "not objects"),
-        ("['a', Timestamp('2020-01-01')]", "without objects"),
         ("{'a': Decimal('1')}", "without objects"),
         ("('a', Decimal('1'))", "without objects"),
-        ("{'a': [Document(page_content='b')]}", "without objects"),
         ("[('a', 1), (date(2020, 1, 1), 2)]", "without objects"),
         ("['a', b'b']", "without objects"),
         ("NaN", "must be empty"),
@@ -174,6 +186,13 @@ def test_what_is_neither_a_list_nor_prose_is_refused(text: str, problem: str):
     with pytest.raises(DataError) as caught:
         written_list(text)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{'b', 'a'}", '{"a", "b",}', "set(['a', 'b'])", "frozenset({'a', 'b'})"])
+def test_a_set_is_read_only_where_no_order_is_needed(text: str):
+    assert written_value(text, sets=True) == {"a", "b"}
+    with pytest.raises(DataError, match="not a set, which has no order"):
+        written_value(text)
 
 
 def test_the_error_says_what_to_do():

@@ -332,7 +332,11 @@ BROKEN = [
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),
-    ("d.csv", "input,context\nq,\"['a' 'b']\"\n", "context must be a list with commas (numpy prints arrays without)"),
+    (
+        "d.csv",
+        "input,context\nq,\"['a' ... 'b']\"\n",
+        "context must be a list with commas (numpy prints arrays without)",
+    ),
     ("d.csv", 'input,context\nq,"[""a b"", ""c d"\n', "line 2: context must be a complete list; this one is cut off"),
     ("d.csv", 'input,context\nq,"{""a"": [""b""]}"\n', "line 2: context must be a list of passages, not dict"),
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),

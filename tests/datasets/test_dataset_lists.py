@@ -6,6 +6,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.targets import Answer
 
 # Any: their types are partly unknown.
+numpy: Any = importlib.import_module("numpy")
 pandas: Any = importlib.import_module("pandas")
 polars: Any = importlib.import_module("polars")
 pyarrow: Any = importlib.import_module("pyarrow")
@@ -85,14 +87,135 @@ def test_passages_in_python_values_are_read_by_the_same_rule():
         assert kind(output="a", context="('p', \"q's\")").context == ("p", "q's")
         assert kind(output="a", context="[1] p").context == ("[1] p",)
         with pytest.raises(ConfigError, match=r"^context .* commas"):
-            kind(output="a", context="['p' 'q']")
+            kind(output="a", context="['p' 'q', 'r']")
         with pytest.raises(ConfigError, match=r"^context .* empty"):
             kind(output="a", context="nan")
 
 
+PASSAGES = ("Bern is a city.", "It's old.")
+CELLS: dict[str, tuple[str, ...] | str] = {
+    '["Bern is a city.", "It\'s old."]': PASSAGES,
+    """['Bern is a city.', "It's old."]""": PASSAGES,
+    """('Bern is a city.', "It's old.")""": PASSAGES,
+    """['Bern is a city.' "It's old."]""": PASSAGES,
+    """['Bern is a city.'\n "It's old."]""": PASSAGES,
+    """array(['Bern is a city.', "It's old."], dtype=object)""": PASSAGES,
+    """[np.str_('Bern is a city.'), np.str_("It's old.")]""": PASSAGES,
+    """{"It's old.", 'Bern is a city.'}""": PASSAGES,
+    """[{'page_content': 'Bern is a city.', 'metadata': {}}, {'text': "It's old."}]""": PASSAGES,
+    """[{'text': 'Bern is a city.'} {'text': "It's old."}]""": PASSAGES,
+    """[Document(metadata={}, page_content='Bern is a city.'), Document(page_content="It's old.")]""": PASSAGES,
+    """[(Document(page_content='Bern is a city.'), 0.9), (Document(page_content="It's old."), 0)]""": PASSAGES,
+    """[NodeWithScore(node=TextNode(text='Bern is a city.'), score=0.5), TextNode(text="It's old.")]""": PASSAGES,
+    "page_content='Bern is a city.' metadata={'source': 'a.pdf'}": ("Bern is a city.",),
+    "Bern is a city.\nIt's old.": ("Bern is a city.\nIt's old.",),
+    "[1] Bern is a city.": ("[1] Bern is a city.",),
+    "['Bern' 'is', 'a city.']": "with commas",
+    "['Bern is a city.' ... 'old.']": "with commas",
+    "['Bern is a city.', 'It": "cut off or broken",
+    "[<Document object at 0x7f00>]": "as Python prints them",
+    "page_content='It's old.' metadata={}": "as Python prints them",
+    "[{'at': Moment(2026)}, 'a']": "without objects as Python prints them",
+    "nan": "must be empty if it is missing",
+}
+"""What the cells of contexts are read as, or why they are refused."""
+
+
+def cells_in(folder: Path, cell: str) -> Iterator[Any]:
+    """A row with this text in its context, in each source that `load` reads, and the context itself."""
+    row = {"question": "q", "answer": "a", "contexts": cell}
+    for delimiter in ",;\t":
+        path = Path(folder, "d.csv")
+        with path.open("w", newline="") as file:
+            csv.writer(file, delimiter=delimiter).writerows([[*row], [*row.values()]])
+        yield path
+    for suffix, text in (("json", json.dumps([row])), ("jsonl", json.dumps(row))):
+        path = Path(folder, f"d.{suffix}")
+        path.write_text(text)
+        yield path
+    table = pyarrow.Table.from_pylist([row])
+    parquet.write_table(table, Path(folder, "d.parquet"))
+    yield from (Path(folder, "d.parquet"), table, pandas.DataFrame([row]), polars.DataFrame([row]), [row])
+    yield {name: [value] for name, value in row.items()}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_cell_is_read_alike_through_every_door(tmp_path: Path, cell: str) -> None:
+    expected = CELLS[cell]
+    for source in cells_in(tmp_path, cell):
+        if isinstance(expected, str):
+            with pytest.raises(DataError, match=expected):
+                load(source)
+        else:
+            (sample,) = load(source)
+            assert sample.context == expected, source
+    for kind in (Sample, Answer):
+        if isinstance(expected, str):
+            with pytest.raises(DataError, match=f"^context .*{expected}"):
+                kind(output="a", context=cell)
+        else:
+            assert kind(output="a", context=cell).context == expected
+
+
+@dataclass
+class Document:
+    """As LangChain has it."""
+
+    page_content: str
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass
+class TextNode:
+    """As LlamaIndex has it."""
+
+    text: str
+
+
+@dataclass
+class NodeWithScore:
+    """As LlamaIndex has it; its text is a property."""
+
+    node: TextNode
+    score: float
+
+    @property
+    def text(self) -> str:
+        return self.node.text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [Document("Bern is a city."), Document("It's old.")],
+        [(Document("Bern is a city."), 0.9), (Document("It's old."), 0.1)],
+        [NodeWithScore(TextNode("Bern is a city."), 0.5), TextNode("It's old.")],
+        {"It's old.", "Bern is a city."},
+        frozenset({"It's old.", "Bern is a city."}),
+        numpy.array(["Bern is a city.", "It's old."]),
+        ("Bern is a city.", {"text": "It's old."}),
+        [{"node": {"text": "Bern is a city."}, "score": 1.0}, {"kwargs": {"page_content": "It's old."}}],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_documents_of_libraries_and_sets_are_passages(value: Any) -> None:
+    assert Sample(context=value).context == PASSAGES
+    assert Answer(output="a", context=value).context == PASSAGES
+    assert sample_from({"contexts": value}).context == PASSAGES
+    (sample,) = load(pandas.DataFrame({"output": ["a"], "contexts": [value]}))
+    assert sample.context == PASSAGES
+
+
+def test_an_object_without_a_text_is_no_passage() -> None:
+    with pytest.raises(DataError, match="context must be a list of passages; passage 1 must be text or an object with"):
+        Sample(context=[object()])
+    with pytest.raises(DataError, match="context must be a list of passages, not object"):
+        Sample(context=object())  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_a_list_that_cannot_be_read_is_named_with_its_line_and_column(tmp_path: Path, suffix: str):
-    rows = [{"output": "a", "ctxs": "['p', 'q']"}, {"output": "a", "ctxs": "['p'\n 'q']"}]
+    rows = [{"output": "a", "ctxs": "['p', 'q']"}, {"output": "a", "ctxs": "['p' 'q',\n 'r']"}]
     path = tmp_path / f"d.{suffix}"
     if suffix == "csv":
         pandas.DataFrame(rows).to_csv(path, index=False)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.names import normal
 from evalstone.datasets import FIELD_NAMES, sample_from
-from evalstone.datasets.columns import normal
 from evalstone.errors import ConfigError, DataError
 
 ROWS: dict[str, dict[str, Any]] = {

@@ -182,7 +182,8 @@ def test_what_a_target_retrieved_is_in_its_state_and_never_that_of_the_dataset(k
     [
         ("a", ["a"], "retrieved must be a list of ids, or numbers by id, not 'a'"),
         ("[x, a]", ["a"], "retrieved must be a list with its texts in quotes"),
-        ("['x' 'a']", ["a"], "retrieved must be a list with commas"),
+        ("['x' 'a', 'b']", ["a"], "retrieved must be a list with commas"),
+        ("{'x', 'a'}", ["a"], "retrieved must be a list, not a set"),
         ("nan", ["a"], "retrieved must be empty if it is missing"),
         ("[" * 100_000, ["a"], "retrieved is nested too deeply"),
         (["a"], "a", "relevant must be a list of ids, or numbers by id, not 'a'"),

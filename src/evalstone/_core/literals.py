@@ -9,27 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
 from evalstone._core.json import finite_constant
-from evalstone._core.syntax import parse_literal
+from evalstone._core.printed import STRING, read_printed
 from evalstone.errors import DataError
 
 MISSING = ("nan", "none", "null", "<na>", "nat")
 """Texts that libraries write for a missing value, in lower case."""
-_STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*'|"[^"\\]*+(?:\\.[^"\\]*+)*\""""
-_TOKEN = re.compile(
-    rf"(?P<space>\s++)|(?P<open>[\[({{])|(?P<close>[\])}}])|(?P<mark>[,:])|(?P<string>{_STRING})"
-    r"|(?P<number>-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.]))|(?P<word>None|True|False|nan)\b",
-    re.DOTALL,
-)
-_WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
-_CLOSING = {"[": "]", "(": ")", "{": "}"}
 _DECODER = json.JSONDecoder(parse_constant=finite_constant)
 
-_FIRST_TEXT = re.compile(rf"(?P<open>[\[({{])[\s\[({{]*+(?:{_STRING})\s*+(?P<next>.?)", re.DOTALL)
+_FIRST_TEXT = re.compile(rf"(?P<open>[\[({{])[\s\[({{]*+(?:{STRING})\s*+(?P<next>.?)", re.DOTALL)
 _OPEN_TEXT = re.compile(r"""[\[({][\s\[({]*+["']""")
 _NO_TEXTS = re.compile(r"\[[-+\d\s.,]*+\]?|\[\s*(?:None|nan|null|NaN)\s*[,\]].*", re.DOTALL)
 _OBJECTS = re.compile(
@@ -42,48 +34,54 @@ _OBJECTS = re.compile(
     r"|<[\w.]+ (?:object )?at 0x[0-9a-fA-F]+>"
 )
 _CALLS = re.compile(r"[:\[,(]\s*+(?:b\"|[A-Za-z_][\w.]*+\()")
-_STRINGS = re.compile(_STRING, re.DOTALL)
+_STRINGS = re.compile(STRING, re.DOTALL)
 _NO_COMMAS = re.compile(r"\}\s++\{")
 _SERIES = re.compile(r"\d+ {2,}.*\bdtype: \w+\s*\Z", re.DOTALL)
 _FOLLOWS = re.compile(r"""\s*,?\s*["'\[{]""")
 
 
-def written_value(text: str) -> Any:
-    """The list or object that a text writes out as JSON or as a Python literal; any other text unchanged.
+def written_value(text: str, *, sets: bool = False) -> Any:
+    """The list or object that a text writes out as JSON or as Python prints it; any other text unchanged.
 
-    Tuples become lists. `nan` and `None` in a list become None.
+    Tuples, arrays and the texts that numpy prints without commas are lists. Objects of data classes and of LangChain
+    are objects with their fields. `nan` and `None` in a list become None.
+
+    Args:
+        text: The text.
+        sets: Whether a set of texts is read too, as a frozenset.
 
     Raises:
-        DataError: The text is a list that is cut off, broken or has no commas or quotes (as numpy and Spark print it),
-            or an object as Python prints it. The message continues the name of the field.
+        DataError: The text is a list that is cut off, broken or has no commas or quotes, or an object that doesn't
+            print its value. The message continues the name of the field.
     """
-    start = len(text) - len(text.lstrip())
-    if text[start : start + 1] not in ("[", "(", "{"):
-        _check_prose(text)
-        return text
     written = text.strip()
+    if written[:1] not in ("[", "(", "{") and not _is_printed(written):
+        return text
     check_containers(written)
     try:
         found = _read(written)
     except RecursionError:
         raise DataError("is nested too deeply") from None
-    if found is not None:
-        value, end = found
+    value, end = found or (None, 0)
+    if isinstance(value, list | dict | frozenset):
         if end == len(written):
-            return value
-        if not _FOLLOWS.match(written, end):
+            if isinstance(value, frozenset) and not sets:
+                raise _refused("must be a list, not a set, which has no order", written)
+            return cast("Any", value)
+        if not _FOLLOWS.match(written, end) and not _OBJECTS.match(written):
             return text
         raise _refused(f"must be one list, but {excerpt(written[end:])} follows its end", written)
     _check_brackets(written)
-    _check_prose(written)
+    if _is_printed(written):
+        raise _refused("must be a list, not objects as Python prints them", written)
     return text
 
 
-def written_list(text: str) -> Any:
+def written_list(text: str, *, sets: bool = False) -> Any:
     """As `written_value`, for a field that is a list. Also raises DataError for the text of a missing value."""
     if len(text) < 20 and text.strip().casefold() in MISSING:
         raise DataError(f"must be empty if it is missing, not the text {excerpt(text.strip())}")
-    return written_value(text)
+    return written_value(text, sets=sets)
 
 
 def _refused(problem: str, text: str) -> DataError:
@@ -91,11 +89,9 @@ def _refused(problem: str, text: str) -> DataError:
     return DataError(f"{problem}: {excerpt(text)}; {hint}")
 
 
-def _check_prose(text: str) -> None:
-    """Raise DataError for objects as Python prints them."""
-    text = text.lstrip()
-    if _OBJECTS.match(text) or (text[:1].isdigit() and "dtype: " in text[-40:] and _SERIES.match(text)):
-        raise _refused("must be a list, not objects as Python prints them", text)
+def _is_printed(text: str) -> bool:
+    """Whether a text is objects as Python prints them."""
+    return bool(_OBJECTS.match(text) or (text[:1].isdigit() and "dtype: " in text[-40:] and _SERIES.match(text)))
 
 
 def _check_brackets(text: str) -> None:
@@ -140,54 +136,4 @@ def _read(text: str) -> tuple[Any, int] | None:
             return _DECODER.raw_decode(text)
         except ValueError:
             pass
-    return _python(text)
-
-
-def _python(text: str) -> tuple[Any, int] | None:
-    """The Python literal at the start of a text, and its end; None if there is none.
-
-    It is rewritten as JSON, which has no implicit concatenation: `['a' 'b']` would be one text.
-    """
-    pieces: list[str] = []
-    groups: list[tuple[str, int]] = []  # the brackets that are open, with the number of commas in each
-    end = 0
-    while match := _TOKEN.match(text, end):
-        end, kind, piece = match.end(), match.lastgroup, match[0]
-        match kind:
-            case "space":
-                continue
-            case "open":
-                groups.append((piece, 0))
-                pieces.append("{" if piece == "{" else "[")
-                continue
-            case "close":
-                bracket, commas = groups.pop()
-                if _CLOSING[bracket] != piece or (piece == ")" and not commas and pieces[-1] != "["):
-                    return None
-                if pieces[-2:] in (["[", ","], ["{", ","]):
-                    return None
-                if pieces[-1] == ",":
-                    pieces.pop()
-                pieces.append("}" if piece == "}" else "]")
-                if not groups:
-                    break
-                continue
-            case "mark":
-                if piece == ",":
-                    groups[-1] = (groups[-1][0], groups[-1][1] + 1)
-                elif len(pieces) > 1 and pieces[-2] in ("{", ",") and pieces[-1][0] not in '"[]{},:':
-                    pieces[-1] = json.dumps(pieces[-1])  # a number as a key
-                pieces.append(piece)
-            case "string":
-                try:
-                    pieces.append(json.dumps(parse_literal(piece)))
-                except (SyntaxError, ValueError):
-                    return None
-            case _:
-                pieces.append(_WORDS.get(piece, piece))
-    if groups:
-        return None
-    try:
-        return _DECODER.decode(" ".join(pieces)), end
-    except ValueError:
-        return None
+    return read_printed(text)

@@ -19,22 +19,22 @@ from evalstone._core.display import shortlist
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.json import finite
-from evalstone._core.literals import written_list, written_value
+from evalstone._core.literals import written_value
+from evalstone._core.names import normal
 from evalstone.agents.formats.messages import (
     is_conversation,
     is_parts,
     read_messages,
     read_parts,
 )
-from evalstone.agents.formats.values import normal
 from evalstone.agents.messages import answer_text, last_text
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import inner_names
 from evalstone.datasets.written import is_ground_truth, written_in_text
-from evalstone.errors import DataError, invalid, of_another_type
+from evalstone.errors import DataError, of_another_type
 from evalstone.types import FIELD_ROLES, Message
+from evalstone.types.documents import read_passages
 
-_PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
 _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _MISSING_TYPES = ("NAType", "NaTType")
@@ -163,61 +163,9 @@ def read_metadata(value: Any) -> dict[str, Any]:
     return entries
 
 
-def read_passages(value: Any) -> tuple[str, ...]:
-    """Passages in order, without blank ones.
-
-    A passage is a text, or an object with the text under `text`, `page_content`, `content` or `chunk`. A text is the
-    list or object that it writes out, or else one passage (see `written_list`).
-    """
-    if isinstance(value, str):
-        value = written_list(value)
-    return tuple(passage for passage in _passages(value) if passage.strip())
-
-
-def _passages(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if is_array(value):
-        items = enumerate(value, start=1)
-        return [_passage(item, number) for number, item in items if item is not None]
-    titled = _titled(value)
-    if titled is not None:
-        return titled
-    inner = _inner_passage(value)
-    if inner is not None:
-        return _passages(inner)
-    raise DataError(of_another_type("a list of passages", value))
-
-
-def _passage(item: Any, number: int) -> str:
-    text = item if isinstance(item, str) else _inner_passage(item)
-    if isinstance(text, str):
-        return text
-    expected = "text or an object with text, page_content, content or chunk"
-    raise DataError("must be a list of passages; ", invalid(f"passage {number}", expected, item))
-
-
-def _inner_passage(item: Any) -> Any:
-    """The value of an object under the first of the names of a passage's text; None for anything else."""
-    if not is_object(item):
-        return None
-    by_name = {normal(key): value for key, value in item.items()}
-    return next((by_name[name] for name in _PASSAGE_NAMES if by_name.get(name) is not None), None)
-
-
-def _titled(value: Any) -> list[str] | None:
-    """One passage per title from HotpotQA's format, {"title": […], "sentences": [[…], …]}; None for anything else.
-
-    A title without sentences gives a blank passage.
-    """
-    entries = value if is_object(value) else {}
-    titles, texts = entries.get("title"), entries.get("sentences")
-    if not is_array(titles) or not is_array(texts):
-        return None
-    if len(titles) != len(texts):
-        raise DataError(f"must have sentences for every title; it has {len(titles)} titles and {len(texts)} lists")
-    joined = [" ".join(text.strip() for text in _passages(sentences)) for sentences in texts]
-    return [f"{title}: {text}" if text else "" for title, text in zip(titles, joined, strict=True)]
+def passages_in(value: Any) -> tuple[str, ...]:
+    """Passages in order, without blank ones, as by `read_passages`."""
+    return tuple(passage for passage in read_passages(value) if passage is not None and passage.strip())
 
 
 def turn_passages(value: Any) -> tuple[str, ...]:
@@ -225,7 +173,7 @@ def turn_passages(value: Any) -> tuple[str, ...]:
     turns = value if is_array(value) else []
     items = [turn for turn in turns if is_object(turn)]
     lists = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
-    return tuple(dict.fromkeys(passage for passages in lists for passage in read_passages(passages)))
+    return tuple(dict.fromkeys(passage for passages in lists for passage in passages_in(passages)))
 
 
 def read_text(value: Any, field: str, column: str) -> ReadText:

@@ -9,7 +9,7 @@ from evalstone._core.display import excerpt, named, nearest, shortlist
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
-from evalstone.agents.formats.values import normal
+from evalstone._core.names import normal
 from evalstone.errors import ConfigError, DataError, Problem, invalid, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]

@@ -18,9 +18,9 @@ from evalstone.datasets.cells import (
     ReadText,
     native,
     number_in,
+    passages_in,
     read_id,
     read_metadata,
-    read_passages,
     read_text,
     spoken_text,
     storable,
@@ -259,7 +259,7 @@ class RowReader:
         for value in values:
             if isinstance(value, str):
                 check_not_joined(value, columns)
-        return tuple(passage for value in values for passage in read_passages(value))
+        return tuple(passage for value in values for passage in passages_in(value))
 
     def _of_turns(self, field: str, chosen: Mapping[str, Cell]) -> tuple[str, ...]:
         """The passages in the turns of a field."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_array, is_mapping, is_object
-from evalstone.agents.formats.values import normal
+from evalstone._core.names import normal
 from evalstone.datasets.arrow import arrow_rows
 from evalstone.datasets.cells import native
 from evalstone.datasets.columns import CONTENT, claims, field_of

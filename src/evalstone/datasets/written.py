@@ -15,9 +15,10 @@ from typing import Any, cast
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_array, is_object
 from evalstone._core.literals import written_list, written_value
+from evalstone._core.names import normal
 from evalstone.agents.formats.messages import is_conversation, is_parts
 from evalstone.agents.formats.registry import translated
-from evalstone.agents.formats.values import normal, objects_in
+from evalstone.agents.formats.values import objects_in
 from evalstone.errors import DataError
 
 _LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
@@ -61,6 +62,8 @@ def written_in_text(text: str, field: str, column: str) -> Any:
     Raises DataError for a list that is cut off or broken, and for messages as Python prints them.
     """
     if is_ground_truth(field, column):
+        if not text.lstrip().startswith(("[", "(", "{")):
+            return text
         with suppress(DataError):  # a text that only resembles a list is a ground truth like any other
             return text if _is_json(text) else written_value(text)  # JSON is compared as it is written
         return text

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.front_ends import Hint, Setting, WordingPart
-from evalstone.agents.formats.values import normal
+from evalstone._core.names import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.cells import native, read_id, unpacked
 from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping

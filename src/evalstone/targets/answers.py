@@ -24,6 +24,7 @@ from evalstone.datasets.stored import NESTED, sample_row
 from evalstone.errors import ConfigError, DataError, TargetError, invalid, unknown
 from evalstone.targets.base import conversation
 from evalstone.types import NO_USAGE, Message, Sample, Trajectory, TrajectoryData, Usage, passages
+from evalstone.types.documents import Passages
 from evalstone.types.samples import check_text
 
 _NO_USAGE: Any = NO_USAGE
@@ -46,7 +47,7 @@ class Answer(metaclass=NamesArguments):
     messages: ReadAs[Sequence[Message | Mapping[str, Any]], Sequence[Message]] = EMPTY
     """The conversation with its tool calls: Message values, or messages of a known format. By default, those of the
     spans in `trace`."""
-    context: ReadAs[Sequence[str] | str | None, Sequence[str] | None] = NOTHING
+    context: ReadAs[Passages | None, Sequence[str] | None] = NOTHING
     """The retrieved passages, in order of retrieval; by default those in the messages, if they are of a format that has
     some, else those of the spans in `trace`."""
     trajectory: ReadAs[TrajectoryData | None, Trajectory | None] = NOTHING

@@ -28,7 +28,7 @@ from evalstone._core.redaction import (
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone.agents.formats.messages import read_messages
 from evalstone.agents.formats.values import read_usage
-from evalstone.datasets.cells import read_passages, scalar_text, unpacked
+from evalstone.datasets.cells import passages_in, scalar_text, unpacked
 from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, invalid
@@ -286,7 +286,7 @@ class HTTPTarget(Target):
                 return text
             case "context":
                 try:
-                    return read_passages(value)
+                    return passages_in(value)
                 except DataError as error:
                     raise DataError(f"{path}, the context, ", error) from None
             case "messages":

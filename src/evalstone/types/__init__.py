@@ -1,5 +1,6 @@
 """The data types of an evaluation: samples, messages, trajectories, outcomes and records. All are frozen."""
 
+from evalstone.types.documents import Passages as Passages
 from evalstone.types.messages import FIELD_ROLES as FIELD_ROLES
 from evalstone.types.messages import NO_USAGE as NO_USAGE
 from evalstone.types.messages import ROLES as ROLES
@@ -79,6 +80,7 @@ __all__ = [
     "Origin",
     "Outcome",
     "Paid",
+    "Passages",
     "Record",
     "Role",
     "RunKind",

@@ -11,14 +11,14 @@ from numbers import Real
 from typing import Any, ClassVar, TypedDict, cast
 
 from evalstone._core.display import excerpt
-from evalstone._core.guards import is_mapping, is_sequence, is_texts
+from evalstone._core.guards import is_mapping, is_texts
 from evalstone._core.json import content_hash
-from evalstone._core.literals import written_list
 from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.text import is_blank
 from evalstone._core.values import NamesArguments
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.types.agreement import agreed
+from evalstone.types.documents import Passages, read_passages
 from evalstone.types.messages import Message
 from evalstone.types.trajectories import (
     ExpectationData,
@@ -78,7 +78,7 @@ class Sample(metaclass=NamesArguments):
     """The user's question or request."""
     output: str | None = None
     """The answer to score."""
-    context: ReadAs[Sequence[str] | str | None, Sequence[str] | None] = NOTHING
+    context: ReadAs[Passages | None, Sequence[str] | None] = NOTHING
     """The retrieved passages, in the order of retrieval. A single text is one passage, unless it is a list in JSON or
     Python."""
     reference: str | None = None
@@ -200,7 +200,7 @@ class ExchangeFields(TypedDict, total=False):
     """The fields of a sample beside its input, output and messages, as keyword arguments."""
 
     id: str
-    context: Sequence[str] | str | None
+    context: Passages | None
     reference: str | None
     instructions: str | None
     metadata: Mapping[str, Any]
@@ -297,24 +297,15 @@ def trace_metadata(sample: Sample) -> Mapping[str, Any]:
 
 
 def passages(value: object) -> tuple[str, ...] | None:
-    """Passages as a tuple. A text is the list that it writes out (see `written_list`), or else one passage.
-
-    Raises ConfigError for anything but text or a list of texts.
-    """
+    """Passages as a tuple, as by `read_passages`. Raises ConfigError for anything else, and for a missing passage."""
     if value is None:
         return None
     if is_texts(value):
         return tuple(value)
-    if isinstance(value, str):
-        try:
-            value = written_list(value)
-        except DataError as error:
-            raise DataError("context ", error) from None
-        if isinstance(value, str):
-            return (value,)
-    if is_texts(value):
-        return tuple(value)
-    if is_sequence(value):
-        number, item = next((n, item) for n, item in enumerate(value, start=1) if not isinstance(item, str))
-        raise ConfigError(invalid(f"context passage {number}", "text", item, f"{type(item).__name__}: {excerpt(item)}"))
-    raise ConfigError(invalid("context", "a list of passages", value, f"{type(value).__name__}: {excerpt(value)}"))
+    try:
+        read = read_passages(value)
+    except DataError as error:
+        raise DataError("context ", error) from None
+    if None in read:
+        raise ConfigError(invalid(f"context passage {read.index(None) + 1}", "text", None, "NoneType: None"))
+    return tuple(cast("list[str]", read))

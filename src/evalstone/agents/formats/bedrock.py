@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from evalstone._core.names import normal
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.parts import BLOCKS
-from evalstone.agents.formats.values import Entries, checked_entries, entries_of, normal, objects_in, read_usage
+from evalstone.agents.formats.values import Entries, checked_entries, entries_of, objects_in, read_usage
 
 
 def is_converse(value: Any) -> bool:

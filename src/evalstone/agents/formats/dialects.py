@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.guards import is_array, is_list, is_object
+from evalstone._core.names import normal
 from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.mastra_rows import RESUMED
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
@@ -19,7 +20,7 @@ from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS, Content
 from evalstone.agents.formats.pydantic_ai import is_waiting
 from evalstone.agents.formats.records import TelemetryRecord, decoded
-from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
+from evalstone.agents.formats.values import Entries, entries_of, first, json_text, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
 SpanKind: TypeAlias = Literal["agent", "chain", "step", "model", "tool", "retrieval", "embedding"]

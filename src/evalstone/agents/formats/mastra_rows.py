@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, first, normal, parsed, plain
+from evalstone._core.names import normal
+from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, first, parsed, plain
 
 TYPE = "mastra.span.type"
 STEP_ID = "mastra.workflow_step.step_id"

@@ -14,6 +14,7 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_array, is_object
+from evalstone._core.names import normal
 from evalstone.agents.formats.calls import CALL_NAMES
 from evalstone.agents.formats.conversation import Conversation, NoMessageError, Reading
 from evalstone.agents.formats.format import Layout, Place, Placed
@@ -21,7 +22,7 @@ from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.registry import translated
 from evalstone.agents.formats.roles import item_role, role_of
 from evalstone.agents.formats.steps import in_steps
-from evalstone.agents.formats.values import Entries, PlacedError, entries_of, normal, objects_in, part_text
+from evalstone.agents.formats.values import Entries, PlacedError, entries_of, objects_in, part_text
 from evalstone.errors import DataError
 from evalstone.types.messages import Message, Role, ToolCall
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evalstone._core.names import normal
 from evalstone.agents.formats.parts import ITEM_ROLES
-from evalstone.agents.formats.values import entries_of, normal
+from evalstone.agents.formats.values import entries_of
 from evalstone.types.messages import ROLES, Role
 
 ROLE_KEYS = ("role", "from", "type")

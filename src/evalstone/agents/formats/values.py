@@ -1,11 +1,10 @@
-"""Tools for all formats: names without case and separators, places of errors, tokens, and library objects as data."""
+"""Tools for all formats: places of errors, tokens, and library objects as data."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import enum
-import functools
 import json
 import re
 import sys
@@ -17,12 +16,12 @@ from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
 from evalstone._core.guards import is_array, is_list, is_mapping, is_object
 from evalstone._core.json import finite_constant
+from evalstone._core.names import normal
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, Usage
 
 Entries: TypeAlias = dict[str, Any]
 
-_SEPARATORS = re.compile(r"[-_\s]+")
 _TOKENS: Mapping[str, tuple[str, ...]] = {
     "input": ("inputtokens", "prompttokens", "prompttokencount", "totalprompttokens", "input"),
     "output": ("outputtokens", "completiontokens", "candidatestokencount", "totalcompletiontokens", "output"),
@@ -41,12 +40,6 @@ _CLAUDE_AGENT_BLOCKS: Mapping[str, str] = {
     "ServerToolResultBlock": "server_tool_result",
 }
 _TOKEN_DETAILS = ("prompttokensdetails", "inputtokensdetails", "inputtokendetails")
-
-
-@functools.lru_cache(maxsize=1024)
-def normal(name: str) -> str:
-    """A name without case and separators: `User_Input` and `userInput` are the same."""
-    return _SEPARATORS.sub("", name).casefold()
 
 
 def by_normal_name(entries: Mapping[str, Any]) -> Entries:
