@@ -148,13 +148,13 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("not_in_english", "warning", samples=1, of=1),
-        "Lexical judge: 1 of 1 sample is not in English; it was trained on English, and misses what other languages "
-        "support: use a model.",
+        "1 of 1 sample is not in English; the lexical judge was only measured on English, and misses what other "
+        "languages support: use a model.",
     ),
     (
         note("not_in_english", "warning", samples=2, of=3),
-        "Lexical judge: 2 of 3 samples are not in English; it was trained on English, and misses what other languages "
-        "support: use a model.",
+        "2 of 3 samples are not in English; the lexical judge was only measured on English, and misses what other "
+        "languages support: use a model.",
     ),
     (
         note("same_family", "caution", judge="openai/gpt-5.1", family="GPT", samples=1, of=1),

@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 
+from evalstone._core.languages import LANGUAGES, LANGUAGES_OF, SCRIPTS
 from evalstone._core.text import STOPWORDS, normalized, stem, tokens
 from evalstone._core.yes_no import OPENING
 
@@ -108,27 +109,8 @@ _SMALL = 100
 """In languages whose number words aren't known, whole numbers up to this may be written as words."""
 _HAN_DIGITS = ("", *"一二三四五六七八九")
 
-_LANGUAGES = {
-    name: frozenset(words.split())
-    for name, words in {
-        "en": "the of and to is was were are that for with by on at from this which it has have be been not or as an "
-        "in",
-        "de": "der die das und ist war den dem des ein eine einer nicht mit von zu für auf im sich auch wird wurde "
-        "sind hat haben kein keine",
-        "fr": "le la les des et est une un du dans que qui pour par sur avec pas au aux ce cette sont été plus il elle",
-        "es": "el la los las de y es que en un una por con para del se no su al como fue son más lo era",
-        "it": "il lo la gli le di e è che un una per con del della nel non si da sono stato era dei delle alla",
-        "pt": "o a os as de e é que em um uma por com para do da no na não se foi são dos das mais ao",
-        "nl": "de het een en van is was dat in op te met voor niet zijn aan door ook werd er bij uit naar om",
-    }.items()
-}
-_LANGUAGES_OF = {
-    word: [name for name, known in _LANGUAGES.items() if word in known]
-    for words in _LANGUAGES.values()
-    for word in words
-}
 _FUNCTION_WORDS = {"": STOPWORDS.union(_FRAME, _FRAME_VERBS)} | {
-    name: STOPWORDS.union(_FRAME, _FRAME_VERBS, known) for name, known in _LANGUAGES.items()
+    name: STOPWORDS.union(_FRAME, _FRAME_VERBS, known) for name, known in LANGUAGES.items()
 }
 _ALL_FUNCTION_WORDS = frozenset[str]().union(*_FUNCTION_WORDS.values())
 _LEAST_COMPLETED = 3
@@ -138,11 +120,6 @@ _BETWEEN_ITEMS = re.compile(
     r"""[\n,;:•|()\[\]{}"“”]|\s[-–—]\s|\s(?:and|or)\s|^[^\S\n]*(?:[-*–—]|\d{1,3}[.)])\s|\.(?:\s|$)""", re.MULTILINE
 )
 _MARKED = re.compile(r"^[^\S\n]*(?:[-*•–—]|\(?\d{1,3}[.)])[^\S\n]+(.+)", re.MULTILINE)
-_SCRIPTS = re.compile(
-    r"(?P<latin>[A-Za-z\u00c0-\u024f])|(?P<greek>[\u0370-\u03ff])|(?P<cyrillic>[\u0400-\u052f])"
-    r"|(?P<hebrew>[\u0590-\u05ff])|(?P<arabic>[\u0600-\u06ff])|(?P<indic>[\u0900-\u0dff])|(?P<thai>[\u0e00-\u0e7f])"
-    r"|(?P<kana>[\u3040-\u30ff])|(?P<han>[\u3400-\u9fff])|(?P<hangul>[\uac00-\ud7af])"
-)
 _WITH_PARTICLES = {"hangul": 2, "hebrew": 3, "arabic": 3, "indic": 3}
 """Scripts in which particles are attached to words, and the length of the letter groups that are compared instead."""
 _SAMPLED = 4000
@@ -310,8 +287,8 @@ class _Words:
         counts = Counter(
             name
             for before, word, after in zip(sample, self.lower[:400], sample[2:], strict=False)
-            if word in _LANGUAGES_OF and not (before.istitle() and after.istitle())
-            for name in _LANGUAGES_OF[word]
+            if word in LANGUAGES_OF and not (before.istitle() and after.istitle())
+            for name in LANGUAGES_OF[word]
         ).most_common(2)
         if not counts or counts[0][1] < 2 or (len(counts) > 1 and counts[0][1] < 1.5 * counts[1][1]):
             return ""
@@ -322,7 +299,7 @@ class _Words:
         """The script of most letters; empty if there are none."""
         if (sample := self.text[:_SAMPLED]).isascii():
             return "latin" if any(map(str.isalpha, sample)) else ""
-        counts = Counter(match.lastgroup or "" for match in _SCRIPTS.finditer(sample))
+        counts = Counter(match.lastgroup or "" for match in SCRIPTS.finditer(sample))
         most = max(counts, key=lambda name: counts[name], default="")
         return "han" if most == "kana" else most
 

@@ -347,8 +347,8 @@ NOTES: Mapping[str, Row] = {
     "of_target": lambda note, _: safe(note["text"], LONG),
     "of_judge": lambda note, _: safe(note["text"], LONG),
     "not_in_english": lambda note, _: (
-        f"lexical judge: {part_of(note['samples'], note['of'], 'sample')} not in English; it was trained on English, "
-        "and misses what other languages support: use a model"
+        f"{part_of(note['samples'], note['of'], 'sample')} not in English; the lexical judge was only measured on "
+        "English, and misses what other languages support: use a model"
     ),
     "same_family": lambda note, _: (
         f"the judge {note['judge']} and the model that answered {note['samples']:,} of {count(note['of'], 'sample')} "

@@ -11,6 +11,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import Note, Sample, note
+from evalstone.types.sample_language import sample_language
 
 A = TypeVar("A")
 
@@ -53,13 +54,10 @@ class LexicalJudge(Judge):
         return card()
 
     def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
-        from evalstone.judges.lexical.classifier import FEWEST_COMMON_IN_SAMPLE, outside_training  # noqa: PLC0415
-
         total = foreign = 0
         for sample in samples:
-            text = "\n".join(filter(None, (sample.output, *(sample.context or ()))))
             total += 1
-            foreign += bool(outside_training(text, FEWEST_COMMON_IN_SAMPLE))
+            foreign += sample_language(sample) not in ("en", "")
         return (note("not_in_english", "warning", samples=foreign, of=total),) if foreign else ()
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:

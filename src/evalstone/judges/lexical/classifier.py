@@ -163,17 +163,12 @@ def _listed(items: Iterable[str]) -> str:
 
 FEWEST_WORDS = 8
 FEWEST_COMMON = 0.08
-FEWEST_COMMON_IN_SAMPLE = 0.12
-"""For a whole sample: its texts are longer, so their share of common English words varies less."""
 MOST_FOREIGN = 0.3
 LONGEST_READ = 4000
 
 
-def outside_training(text: str, fewest_common: float = FEWEST_COMMON) -> str:
-    """How a text differs from the English that the judge was trained on; empty if it doesn't.
-
-    fewest_common: the lowest share of common English words among all words.
-    """
+def outside_training(text: str) -> str:
+    """How a text differs from the English that the judge was trained on; empty if it doesn't."""
     words = tokens(text[:LONGEST_READ])
     if not words:
         return ""
@@ -181,7 +176,7 @@ def outside_training(text: str, fewest_common: float = FEWEST_COMMON) -> str:
         return "it was trained on English, and this is in another script"
     common = sum(word.lower() in STOPWORDS for word in words)
     is_list = text.count(",") * 4 >= len(text.split())
-    if len(words) >= FEWEST_WORDS and common < fewest_common * len(words) and not is_list:
+    if len(words) >= FEWEST_WORDS and common < FEWEST_COMMON * len(words) and not is_list:
         return "it was trained on English sentences, and this does not look like one"
     return ""
 
