@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone._core.json import content_hash, list_hash, to_jsonable, value_of
+from evalstone._core.json import content_hash, to_jsonable, value_of
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,6 @@ def test_numbers_have_one_hash_exactly_if_they_are_equal(one: float, other: floa
 
 def test_data_keep_their_numbers_as_they_are():
     assert repr(to_jsonable([1.0, {"a": 2.0}, Setting(3.0)])) == "[1.0, {'a': 2.0}, {'value': 3.0}]"
-
-
-@pytest.mark.parametrize("items", [[], [1.0], ["é", (1, None), {"b": 0.5, "a": 2.0}]])
-def test_the_hash_of_a_list_is_that_of_its_content(items: list[object]) -> None:
-    assert list_hash(iter(items)) == content_hash(items)
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, 2.5]}', ' "b"\n', "NaN", "", "[1", "1 2", "\ufeff1"])

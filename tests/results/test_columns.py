@@ -131,6 +131,36 @@ def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -
     assert [columns.sample(case) for case in columns.cells()[0]] == [entry.sample_id for entry in columns.entries()]
 
 
+@pytest.mark.parametrize("trials", [False, True])
+def test_outcomes_have_one_hash_in_any_order_and_another_for_any_change(trials: bool) -> None:
+    records = records_of(40, trials=trials)
+
+    def hashed(records: list[Record]) -> str:
+        return Columns.of(SCORERS, records).outcomes_hash("a")
+
+    shuffled = random.Random(1).sample(records, len(records))
+    assert hashed(shuffled) == hashed(records) == hashed([replace(one, group=None) for one in records])
+    place = next(place for place, one in enumerate(records) if one.signature == "a" and one.value == 1)
+    one = records[place]
+    other = next(each for each in records if each.signature == "a" and each.value == 0.25)
+    changed = [
+        replace(one, outcome=Score(0.0)),
+        replace(one, outcome=Skipped("undefined"), calls=()),
+        replace(one, outcome=Failed("lost")),
+        replace(one, sample_id=f"{one.sample_id}x"),
+        replace(one, weight=0.5),
+        replace(one, outcome=other.outcome),
+    ]
+    lists = [[*records[:place], each, *records[place + 1 :]] for each in changed]
+    swapped = [replace(each, outcome=one.outcome) if each is other else each for each in lists[-1]]
+    assert len({hashed(records), *map(hashed, lists), hashed(swapped), hashed(records[:-2])}) == len(lists) + 3
+    zeros = [Record(sample_id="s", scorer="a", signature="a", outcome=Score(zero)) for zero in (0.0, -0.0)]
+    borders = [Record(sample_id=id, scorer="a", signature="a", outcome=Score(0.0)) for id in ("ab", "c", "a", "bc")]
+    assert hashed(zeros[:1]) == hashed(zeros[1:])
+    assert hashed(borders[:2]) != hashed(borders[2:])
+    assert Columns.of(SCORERS, ()).outcomes_hash("a") == hashed([one for one in records if one.signature == "b"])
+
+
 @pytest.mark.parametrize(("second", "places"), [(1, (1, 0)), (5, (5, 0)), (8, (8, 0))])
 def test_the_first_repeated_entry_is_found(second: int, places: tuple[int, int]) -> None:
     columns, records = Columns(SCORERS), records_of(6)

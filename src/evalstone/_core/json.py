@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 
@@ -122,16 +122,6 @@ def content_hash(value: Any, *, strict: bool = False) -> str:
     except RecursionError:
         raise ValueError(_ENDLESS) from None
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def list_hash(items: Iterable[Any]) -> str:
-    """The `content_hash` of a list, of which one item at a time is in memory."""
-    digest, before = hashlib.blake2b(b"[", digest_size=16), ""
-    for item in items:
-        digest.update(f"{before}{_CANONICAL.encode(_plain(item, _HASHED_ATOMS))}".encode())
-        before = ","
-    digest.update(b"]")
-    return digest.hexdigest()
 
 
 def brief(value: Any) -> str:

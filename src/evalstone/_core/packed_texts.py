@@ -85,11 +85,11 @@ class PackedTexts(Sequence[str]):
         hashes.sort()
         return bool((hashes[1:] == hashes[:-1]).any())
 
-    def hashes(self) -> Any:
-        """A hash of each text, as an array of numpy. They are the same in this process only."""
+    def hashes(self, seed: int = _SEED) -> Any:
+        """A hash of each text, as an array of numpy. Without a seed, they are the same in this process only."""
         np: Any = importlib.import_module("numpy")
         data = np.frombuffer(self._data, np.uint8)
-        found = np.full(len(self), _SEED, np.uint64)
+        found = np.full(len(self), seed, np.uint64)
         with np.errstate(over="ignore"):
             for part in self._parts():
                 starts, lengths, hashes = (column[part] for column in (*self._arrays(), found))
@@ -100,6 +100,17 @@ class PackedTexts(Sequence[str]):
                 hashes *= np.uint64(_FACTOR)
                 hashes += lengths
         return found
+
+    def contents(self, places: Any) -> Iterator[bytes]:
+        """The UTF-8 of the texts at some places, an array of numpy: one after the other, in parts."""
+        np: Any = importlib.import_module("numpy")
+        data, (starts, lengths) = np.frombuffer(self._data, np.uint8), self._arrays()
+        for first in range(0, len(places), _AT_ONCE):
+            own = places[first : first + _AT_ONCE]
+            sizes = lengths[own].astype(np.int64)
+            ends = sizes.cumsum()
+            shifts = np.repeat(starts[own].astype(np.int64) - (ends - sizes), sizes)
+            yield data[shifts + np.arange(ends[-1])].tobytes()
 
     def equals(self, other: PackedTexts) -> bool:
         """Whether as many others are the same texts, in the same order."""
@@ -140,6 +151,11 @@ class PackedTexts(Sequence[str]):
         found = np.flatnonzero(theirs[at] == ours)
         both = array("q", found.tobytes()), array("q", order[at[found]].tobytes())
         return both if self.at(both[0]).equals(other.at(both[1])) else None
+
+    @property
+    def lengths(self) -> Any:
+        """The bytes of each text, as an array of numpy."""
+        return self._arrays()[1]
 
     def _arrays(self) -> tuple[Any, Any]:
         """Where each text starts, and its bytes."""

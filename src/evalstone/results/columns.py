@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import itertools
 import math
@@ -345,6 +346,25 @@ class Columns:
         if all(map(math.isnan, weights)):
             return None
         return array("d", [1.0 if math.isnan(weight) else weight for weight in weights])
+
+    def outcomes_hash(self, scorer: str) -> str:
+        """A hash of the outcomes of one scorer with their samples and weights, in whatever order they are: 32
+        hexadecimal digits."""
+        np: Any = importlib.import_module("numpy")
+        rows = self.rows(scorer)
+        keys, weights, values = PackedTexts(), self.weights(rows), PackedScores(self._values).at(rows).array
+        keys.extend(self.keys(rows))
+        order = np.argsort(keys.hashes(seed=0), kind="stable")
+        digest = hashlib.blake2b(" ".join(KINDS).encode(), digest_size=16)
+        for column in (keys.lengths, values, *(() if weights is None else (np.asarray(weights),))):
+            little = column.dtype.newbyteorder("<")
+            for start in range(0, len(order), LARGE):
+                part = column[order[start : start + LARGE]] + column.dtype.type(0)  # without the sign of a zero
+                digest.update(np.where(np.isnan(part), math.nan, part).astype(little).tobytes())
+        digest.update(self._kinds_at(rows)[order].tobytes())
+        for part in keys.contents(order):
+            digest.update(part)
+        return digest.hexdigest()
 
     def by_case(self) -> Iterator[tuple[tuple[str, int | None], list[int]]]:
         """Each sample and trial with the places of its records, in the order of their first records."""

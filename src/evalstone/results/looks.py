@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.file_format import LOOK_FORMAT
 from evalstone._core.files import file_values, private
 from evalstone._core.front_ends import Setting, WordingPart
-from evalstone._core.json import content_hash, list_hash, to_jsonable
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
@@ -159,16 +159,6 @@ def _data(
         names = signature, infos[signature].name, run.titles[signature]
         human = [sorted(of.items()) for table in labels for name, of in (table or {}).items() if name in names]
         key = f"{signature} by {run.judge_of(signature)}{', corrected by labels' if human else ''}"
-        tested = list_hash(_outcomes(run, signature))
+        tested = run.columns.outcomes_hash(signature)
         data[redacted(key)] = content_hash([tested, human, in_order]) if human or in_order else tested
     return data
-
-
-def _outcomes(run: Run, signature: str) -> Iterator[Sequence[Any]]:
-    """A scorer's outcomes by sample, in the order of the samples' keys."""
-    columns = run.columns
-    rows = columns.rows(signature)
-    keys, values, weights = columns.keys(rows), columns.values(rows), columns.weights(rows)
-    for place in sorted(range(len(keys)), key=keys.__getitem__):
-        weight = () if weights is None else (weights[place],)
-        yield keys[place], columns.kind(rows[place]), values[place], *weight
