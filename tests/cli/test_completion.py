@@ -44,7 +44,7 @@ def completed(line: str) -> list[str]:
         ("run d.jsonl -s ", SCORERS),
         ("run d.jsonl --min faith", ["faithfulness="]),
         ("run d.jsonl --map outp", ["output="]),
-        ("run d.jsonl -j ", ["lexical", "sentences", *(f"{name}/" for name in PROVIDERS)]),
+        ("run d.jsonl -j ", ["lexical", "sentences", "onnx:", *(f"{name}/" for name in PROVIDERS)]),
         ("run d.jsonl --target ope", ["openai/", "openrouter/"]),
         ("run d.jsonl --target vl", ["vllm/"]),
         ("run d.jsonl --judge openai/gpt-4.1-m", ["openai/gpt-4.1-mini"]),

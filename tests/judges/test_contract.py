@@ -16,7 +16,7 @@ from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, P
 from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError, JudgeDeclined
-from evalstone.judges import ScriptedJudge
+from evalstone.judges import DecisionOrText, OnnxJudge, ScriptedJudge
 from evalstone.judges.base import Judge, MemberCalls, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer
@@ -27,6 +27,7 @@ from evalstone.run.planning import plan_for
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.serving import obliging, serving
+from tests.verifier_models import save_verifier
 
 QUESTION = VerifyClaims(claims=("Paris is in France.",), context=("Paris is in France.",))
 OTHER = Explain(measure="m", evidence="e")
@@ -51,12 +52,18 @@ def replay() -> ReplayJudge:
     return ReplayJudge({QUESTION.fingerprint: {"reply": json.dumps(verdicts(("supported", [1])))}}, source="a")
 
 
+def verifier(folder: Path, window: int | None = None) -> OnnxJudge:
+    weights = {"Paris": (1, 0, 0)}
+    return OnnxJudge(str(save_verifier(folder / "m", weights, words=("Paris", "France."))), window=window)
+
+
 Make = Callable[[str, Path], Judge]
 JUDGES: dict[str, Make] = {
     "lexical": lambda _, __: LexicalJudge(),
     "model": lambda url, _: model(url),
     "scripted": lambda _, __: scripted(),
     "replay": lambda _, __: replay(),
+    "verifier": lambda _, folder: DecisionOrText(verifier(folder)),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="mean"),
     "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.99),
     "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), repeats=3),
@@ -74,6 +81,7 @@ OTHERS: dict[str, Make] = {
     "model": lambda url, _: model(url, temperature=0.5),
     "scripted": lambda _, __: scripted("another"),
     "replay": lambda _, __: ReplayJudge({}, source="b"),
+    "verifier": lambda _, folder: DecisionOrText(verifier(folder, window=32)),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="majority"),
     "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.98),
     "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), repeats=4),
@@ -230,7 +238,7 @@ def test_a_run_scores_with_and_without_a_ledger_and_asks_nothing_again(judge: Ju
     assert to_jsonable(outcomes[0]) == to_jsonable(outcomes[1]) == to_jsonable(outcomes[2])
     assert first.judge == again.judge == judge.identity
     assert again.cost == 0
-    if judge.cacheable:
+    if judge.price(Usage(1000)) != 0:
         assert first.cost is not None
         assert first.cost > 0
 
@@ -240,7 +248,7 @@ def test_a_dry_run_counts_the_calls_of_the_run_and_knows_their_price(judge: Judg
     plan = plan_for([SAMPLE], ["faithfulness"], judge=judge)
     guess = asyncio.run(estimate(plan))
     assert guess.judge == judge.identity
-    if judge.cacheable:
+    if judge.price(Usage(1000)) != 0:
         assert guess.cost is not None
         assert guess.cost > 0
     else:

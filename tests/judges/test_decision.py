@@ -134,7 +134,7 @@ def test_a_table_is_parsed() -> None:
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ("decision(openai/gpt-5.1)", "decision takes a decision model, such as typesafe/jev-latest; openai/gpt-5.1 is"),
+        ("decision(openai/gpt-5.1)", "such as onnx:models/nli; openai/gpt-5.1 is neither"),
         ("decision(typesafe/jev, systemone/x)", "decision takes one judge, not 2"),
         ("typesafe/jev(temperature=0)", "typesafe/jev: unknown setting 'temperature'"),
         ("sentences(x=1)", "the judge sentences has no settings, but got x"),

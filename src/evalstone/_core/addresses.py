@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.files import home_expanded
 from evalstone._core.json import content_hash
 from evalstone.errors import (
     ConfigError,
@@ -76,6 +77,14 @@ def beside(folder: str | Path) -> Generator[Sequence[tuple[str, str]]]:
 def folder() -> Path:
     """The folder of addresses, and of files that are named beside them."""
     return (_PLACE.get() or Place(Path(), [])).folder
+
+
+def named_beside(path: str, what: str) -> Path:
+    """The absolute path of a file or folder that is named beside the addresses. what: its role, as in `find`."""
+    place = _PLACE.get()
+    if place is not None:
+        place.found.append((what, ""))
+    return (folder() / home_expanded(path)).absolute()
 
 
 def find(address: str, what: str) -> Any:

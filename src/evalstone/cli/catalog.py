@@ -28,6 +28,7 @@ COMPOSITE_JUDGES = {
     "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
     "self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)": "asks one judge several times and takes the vote",
     "decision(typesafe/jev-latest, text=openai/gpt-5.1)": "a decision model, and a judge for questions that need text",
+    "decision(onnx:models/nli, text=openai/gpt-5.1)": "a verifier model, and a judge for everything but its claims",
 }
 
 
@@ -297,6 +298,10 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     screen.print(writing)
     screen.print()
     screen.print(deciding)
+    screen.print()
+    verifying = table("verifier models", "")
+    verifying.add_row("onnx:PATH", Text(f"your own model in an ONNX file, offline; {_extra_state()}", style="dim"))
+    screen.print(verifying)
     refused += _list_added_judges()
     _say_refused(refused)
     screen.print("\nTo measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
@@ -332,6 +337,14 @@ def _list_added_judges() -> list[ConfigError]:
         screen.print()
         screen.print(rows)
     return refused
+
+
+def _extra_state() -> str:
+    """Whether the libraries for verifier models are installed."""
+    from importlib.util import find_spec
+
+    absent = any(find_spec(name) is None for name in ("onnxruntime", "tokenizers"))
+    return f"the extra onnx is {'not ' * absent}installed"
 
 
 def _key(provider: ProviderInfo) -> str:
@@ -410,6 +423,8 @@ def _price(judge: evalstone.Judge) -> str:
         return "free"
     # Priced at 1,000 tokens, because some prices increase with the length of a prompt.
     prices = [judge.price(usage) for usage in (evalstone.Usage(1000, 0), evalstone.Usage(0, 1000))]
+    if prices == [0, 0]:
+        return "free"
     shown = [f"${1000 * price:g}" for price in prices if price is not None]
     return f"{' and '.join(shown)} per million input and output tokens" if len(shown) == 2 else "price unknown"
 

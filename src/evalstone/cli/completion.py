@@ -71,12 +71,12 @@ def bounded_scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
 
 
 def judges(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
-    """The lexical judge, those of plug-ins, and the providers of models."""
-    from evalstone.judges.parse import OFFLINE, PLUGINS
+    """The judges without a model, verifier models, those of plug-ins, and the providers of models."""
+    from evalstone.judges.parse import OFFLINE, ONNX, PLUGINS
     from evalstone.models.catalog import PROVIDERS
 
     deciding = [f"{name}/" for name, info in PROVIDERS.items() if info.decides]
-    others = [*OFFLINE, *PLUGINS.names(), *deciding]
+    others = [*OFFLINE, ONNX, *PLUGINS.names(), *deciding]
     return [*(name for name in others if name.startswith(beginning)), *models(given, beginning)]
 
 

@@ -10,6 +10,7 @@ from evalstone.judges.cascade import LabeledQuestion as LabeledQuestion
 from evalstone.judges.composite import Errors as Errors
 from evalstone.judges.composite import Panel as Panel
 from evalstone.judges.composite import SelfConsistency as SelfConsistency
+from evalstone.judges.decision import ClosedJudge as ClosedJudge
 from evalstone.judges.decision import DecisionJudge as DecisionJudge
 from evalstone.judges.decision import DecisionOrText as DecisionOrText
 from evalstone.judges.decision import SentenceJudge as SentenceJudge
@@ -17,6 +18,7 @@ from evalstone.judges.embeddings import EmbeddingModel as EmbeddingModel
 from evalstone.judges.lexical import LexicalJudge as LexicalJudge
 from evalstone.judges.logging import LoggingJudge as LoggingJudge
 from evalstone.judges.model import ModelJudge as ModelJudge
+from evalstone.judges.onnx import OnnxJudge as OnnxJudge
 from evalstone.judges.parse import parse_judge as parse_judge
 from evalstone.judges.scripted import ReplayJudge as ReplayJudge
 from evalstone.judges.scripted import Script as Script

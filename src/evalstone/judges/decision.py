@@ -1,4 +1,4 @@
-"""Decision models as judges, alone or beside a judge that writes.
+"""Decision models as judges, alone or beside a judge that writes. Verifier models share what stands beside them.
 
 `DecisionJudge("typesafe/jev-latest")` answers closed questions: it gives every possible label a probability, and writes
 nothing. `DecisionOrText` sends open questions, such as for a list of claims, to another judge.
@@ -7,6 +7,7 @@ nothing. `DecisionOrText` sends open questions, such as for a list of claims, to
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
@@ -64,7 +65,26 @@ def _read(_: Question[A], decision: _Decision[A], *__: object) -> tuple[A, Mappi
     return decision.answer.value, decision.answer.detail
 
 
-class DecisionJudge(Model["DecisionProvider"], Judge):
+class ClosedJudge(Judge):
+    """A judge that answers some closed questions with probabilities, and writes nothing."""
+
+    gap = "writes no text; name a judge that does"
+    """What it can't do, and what to do about it."""
+
+    @property
+    def spec(self) -> str:
+        """How it is named, such as on the command line."""
+        return self.identity
+
+    @abstractmethod
+    def decides(self, asked: QuestionSpec) -> bool:
+        """Whether it can answer questions of a kind, or such a question."""
+
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        _refuse(scorer, self, [each for each in asked if not self.decides(each)], self)
+
+
+class DecisionJudge(Model["DecisionProvider"], ClosedJudge):
     """A decision model as a judge, named `provider/model`: `DecisionJudge("typesafe/jev-latest")`.
 
     It answers closed questions: those whose reply has nothing but labels, which are words from a list, a yes or no, or
@@ -106,8 +126,8 @@ class DecisionJudge(Model["DecisionProvider"], Judge):
                 "typesafe/jev-latest, openai-decisions/gpt-6-luna or systemone/NAME with a base_url"
             )
 
-    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
-        _refuse(scorer, self, [each for each in asked if not answers(each)], self)
+    def decides(self, asked: QuestionSpec) -> bool:
+        return answers(asked)
 
     def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
         if (closed := as_decisions(question)) is None:
@@ -195,27 +215,28 @@ class SentenceJudge(Judge):
 
 
 class DecisionOrText(Composite, init=False):
-    """Closed questions go to a decision model, open ones to a judge that writes.
+    """What a decision model or a verifier model can answer goes to it, and the rest to a judge that writes.
 
     `DecisionOrText("typesafe/jev-latest", text="openai/gpt-5.1")`, named `decision(typesafe/jev-latest,
-    text=openai/gpt-5.1)`. A decision model that is named as the judge of a run is
-    `decision(MODEL, text=sentences)`: claims are the sentences of a text. Scorers with other open questions are then
-    refused before the run.
+    text=openai/gpt-5.1)`. A decision model or a verifier model that is named as the judge of a run is
+    `decision(MODEL, text=sentences)`: claims are the sentences of a text. Scorers with other questions for the second
+    judge are then refused before the run.
 
-    Raises ConfigError if `decides` is no decision model.
+    Raises ConfigError if `decides` is neither a decision model nor a verifier model.
     """
 
-    decides: Judge
-    """Answers closed questions: a `DecisionJudge`."""
+    decides: ClosedJudge
+    """Answers closed questions: a `DecisionJudge`, or those about claims: an `OnnxJudge`."""
     text: Judge
-    """Answers open ones."""
+    """Answers all others."""
 
     def __init__(self, decides: JudgeSpec, text: JudgeSpec = "sentences", *, limits: Limits = NO_LIMITS) -> None:
         judge = parse_member("decides", decides)
-        if isinstance(judge, DecisionOrText):  # a decision model by its name
+        if isinstance(judge, DecisionOrText):  # a model by its name
             judge = judge.decides
-        if not isinstance(judge, DecisionJudge):
-            raise ConfigError(f"decision takes a decision model, such as typesafe/jev-latest; {judge.identity} is none")
+        if not isinstance(judge, ClosedJudge):
+            models = "a decision model, such as typesafe/jev-latest, or a verifier model, such as onnx:models/nli"
+            raise ConfigError(f"decision takes {models}; {judge.identity} is neither")
         object.__setattr__(self, "decides", judge)
         object.__setattr__(self, "text", parse_member("text", text))
         object.__setattr__(self, "limits", limits)
@@ -228,17 +249,21 @@ class DecisionOrText(Composite, init=False):
 
     @property
     def description(self) -> str:
-        return f"{self.decides.identity} decides, and {self.text.identity} answers what asks for text"
+        return f"{self.decides.identity} decides, and {self.text.identity} answers the other questions"
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return replace(super().context_limits, whole=self.decides.context_limits.whole)
 
     def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
-        rest = [each for each in asked if not answers(each)]
+        rest = [each for each in asked if not self.decides.decides(each)]
         if isinstance(self.text, SentenceJudge):
             _refuse(scorer, self, [each for each in rest if each.kind not in SentenceJudge.NAMES], self.decides)
         else:
             self.text.check_questions(scorer, rest)
 
     async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
-        judge = self.text if as_decisions(question) is None else self.decides
+        judge = self.decides if self.decides.decides(question) else self.text
         try:
             answer = await ask(judge, question)
         except JudgeError as error:
@@ -249,10 +274,10 @@ class DecisionOrText(Composite, init=False):
         return replace(combined, alternatives=answer.alternatives)
 
 
-def _refuse(scorer: str, judge: Judge, asked: Iterable[QuestionSpec], decides: Judge) -> None:
-    """Raise ConfigError for questions that a judge can't answer. decides: its decision model."""
+def _refuse(scorer: str, judge: Judge, asked: Iterable[QuestionSpec], decides: ClosedJudge) -> None:
+    """Raise ConfigError for questions that a judge can't answer. decides: its model."""
     if names := list(dict.fromkeys(each.kind for each in asked)):
         raise ConfigError(
-            f"{scorer} asks {joined(names)}, and {judge.identity} writes no text; name a judge that does, as in "
-            f"decision({decides.identity}, text=openai/gpt-5.1)"
+            f"{scorer} asks {joined(names)}, and {judge.identity} {decides.gap}, as in "
+            f"decision({decides.spec}, text=openai/gpt-5.1)"
         )

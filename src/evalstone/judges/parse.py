@@ -11,6 +11,8 @@
     cascade(lexical, openai/gpt-5.1, threshold=0.8)
     typesafe/jev-latest                                 a decision model; the same as the next line
     decision(typesafe/jev-latest, text=sentences)
+    onnx:models/nli, "onnx:my models/nli"               a verifier model in a folder or file; in a decision, too
+    onnx:models/nli(window=256)
     self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)
 
 A line is first converted to a table. Only the modules of the named judges are imported.
@@ -48,6 +50,9 @@ COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
 OFFLINE: Mapping[str, str] = {"lexical": "lexical.LexicalJudge", "sentences": "decision.SentenceJudge"}
 """The judges without settings that need no model, and their classes."""
 
+ONNX = "onnx:"
+"""What is in front of the path of a verifier model."""
+
 PLUGINS = Plugins(JUDGES, (*OFFLINE, *COMPOSITES, *PROVIDERS), beside=BESIDE)
 """The judges of installed packages. `NAME/MODEL` is one with the setting `model`."""
 
@@ -67,8 +72,8 @@ def parse_judge(spec: JudgeSpec) -> Judge:
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
     fallback], "threshold": …} or {"self_consistency": judge, "repeats": …}. Every judge except the lexical one also
     takes the limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes
-    `log`, the path of a log file. A `model` can be a judge of your own, `module:name` or `path/file.py:name`: a Judge,
-    or a class of judges, whose fields are its settings.
+    `log`, the path of a log file. A `model` can be a verifier model, `onnx:PATH`, or a judge of your own, `module:name`
+    or `path/file.py:name`: a Judge, or a class of judges, whose fields are its settings.
 
     Raises:
         ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), the line is
@@ -107,6 +112,10 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if not isinstance(name, str):
         raise ConfigError(invalid("model", 'the name of a model, such as "openai/gpt-5.1"', name, f"{masked(name)!r}"))
     name = name.strip()
+    if name.startswith(ONNX):
+        kind = _class_at("onnx.OnnxJudge")
+        settings = settings_of(name, settings, ("labels", "window"))
+        return _class_at("decision.DecisionOrText")(kind(name.removeprefix(ONNX).strip(), **settings))
     if is_address(name):
         return _own(find(name, "the judge"), settings, f"the judge {name}")
     provider, slash, model = name.partition("/")
@@ -236,7 +245,8 @@ _MAX_DEPTH = 20
 
 def table_of(spec: str) -> dict[str, Any]:
     """The table that a line stands for. Raises ConfigError if the line is malformed."""
-    if is_address(bare := _unquoted(spec.strip())):
+    bare = _unquoted(spec.strip())
+    if is_address(bare) or (bare.startswith(ONNX) and bare != spec.strip()):
         return {"model": bare}
     match = _CALL.fullmatch(spec)
     if match is None:
@@ -260,7 +270,8 @@ def table_of(spec: str) -> dict[str, Any]:
             judges.append(table_of(part))
     if name in COMPOSITES:
         return {name: judges, **settings}
-    if "/" not in name and name.partition("@")[0] not in OFFLINE and not is_address(name) and PLUGINS.get(name) is None:
+    known = "/" in name or name.startswith(ONNX) or name.partition("@")[0] in OFFLINE or is_address(name)
+    if not known and PLUGINS.get(name) is None:
         raise _unknown_judge(name)
     if judges:
         raise ConfigError(f"{name} takes settings such as temperature=0.7, not a judge")
