@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import pytest
@@ -38,7 +39,7 @@ from evalstone import (
 from evalstone.models import ProviderInfo
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
-from evalstone.targets import Answer, Target
+from evalstone.targets import Answer, AskUser, Target, User
 from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 FINE = Prompt(instructions="Is it fine?", template="{{output}}")
@@ -350,6 +351,11 @@ def test_the_judge_of_an_answer_is_one_line_and_the_run_goes_on(judge: object) -
     assert run.records[0].reason.startswith("the judge of an answer must be one line of visible text, not ")
 
 
+class SyncAnswering(Judge):
+    def answer(self, question: Any, repeat: int = 0) -> Any:  # not async
+        return JudgeAnswer((), judge="own")
+
+
 class Combining(Judge):
     """A composite judge whose combined answer is none."""
 
@@ -365,3 +371,89 @@ class Combining(Judge):
 def test_a_combined_answer_of_another_type_is_named() -> None:
     reason = score(claims, output="Ada was born in 1815.", judge=Combining(), ledger=None).reason
     assert reason.endswith("the answer to list_claims must be tuple[str, ...], not 'text' (str)")
+
+
+class SyncCombining(Combining):
+    def combine(self, question: Any, ask: Any) -> Any:  # not async
+        return JudgeAnswer((), judge="combining")
+
+
+@pytest.mark.parametrize("judge", [SyncCombining(), SyncAnswering()])
+def test_a_judge_whose_method_is_not_async_is_named(judge: Judge) -> None:
+    method = "combine" if judge.members else "answer"
+    with pytest.raises(ConfigError) as raised:
+        evaluate([{"output": "Ada was born in 1815."}], claims, judge=judge, ledger=None)
+    expected = f"{type(judge).__name__}.{method} must be an async def that returns a JudgeAnswer"
+    assert str(raised.value) == f"{expected}; it gave a value of type JudgeAnswer"
+
+
+class Calling(Target):
+    async def call(self, sample: Sample, *, trial: int, thread: str) -> str:
+        return "x"
+
+
+class Talking(User):
+    async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+        return None
+
+
+class Judging(Judge):
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        raise NotImplementedError
+
+
+def own(base: type[Any], **body: Any) -> type[Any]:
+    """A class of one's own."""
+    return type(base)("Own", (base,), body)
+
+
+def key_of(value: Any) -> str:
+    return value.key
+
+
+NAMED = [(Calling, "name"), (Talking, "identity"), (Judging, "identity")]
+
+
+@pytest.mark.parametrize(("base", "name"), NAMED)
+def test_a_name_is_a_class_attribute_a_field_or_a_property(base: type[Any], name: str) -> None:
+    def said(value: Any) -> str:
+        return getattr(value, name).partition("#")[0]
+
+    keyed = own(base, __annotations__={"key": "str"})
+    computed = cached_property(key_of)
+    computed.__set_name__(base, name)
+    assert said(own(base, **{name: "n"})()) == "n"
+    assert said(own(keyed, **{name: property(key_of)})(key="n")) == "n"
+    assert said(own(keyed, **{name: computed})(key="n")) == "n"
+    default = own(base, **{name: "n", "__annotations__": {name: "str"}})
+    assert (said(default()), said(default(**{name: "o"}))) == ("n", "o")
+
+
+@pytest.mark.parametrize(("base", "name"), NAMED)
+def test_a_name_can_be_a_required_field(base: type[Any], name: str) -> None:
+    def said(value: Any) -> str:
+        return getattr(value, name).partition("#")[0]
+
+    kind = own(base, __annotations__={name: "str"})
+    value = kind(**{name: "n"})
+    assert (said(value), value == kind(**{name: "n"}), value == kind(**{name: "o"})) == ("n", True, False)
+    assert said(replace(value, **{name: "o"})) == "o"
+    assert said(own(kind, __annotations__={name: "str"})(**{name: "n"})) == "n"
+    with pytest.raises(ConfigError, match=f"^Own needs {name}$"):
+        kind()
+    with pytest.raises(ConfigError, match=f"the field {name} would not be what Own sets"):
+        own(kind, **{name: "n"})
+
+
+@pytest.mark.parametrize("name", [5, None, "", "a\nb", "\x1b[1m"])
+@pytest.mark.parametrize(("base", "attribute"), NAMED[:2])
+def test_a_name_that_is_no_line_is_refused_before_the_run(base: type[Any], attribute: str, name: object) -> None:
+    value = own(base, **{attribute: name})()
+    target, user = (value, None) if base is Calling else (own(Calling, name="app")(), value)
+    with pytest.raises(ConfigError, match=f"^Own: {attribute} must be one line of visible text, not "):
+        evaluate([{"input": "x"}], "contains(expected=x)", target=target, user=user, ledger=None)
+
+
+def test_the_identity_of_a_judge_is_not_set_where_it_is_computed() -> None:
+    with pytest.raises(AttributeError, match="the identity of a judge can't be set"):
+        object.__setattr__(Judging(), "identity", "mine")

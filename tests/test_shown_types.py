@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, assert_type
 
@@ -178,8 +179,77 @@ if TYPE_CHECKING:
         async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
             return JudgeAnswer(value=question.parse("kind"), judge=self.identity)
 
-    assert_type(App(key="k").name, str)
-    assert_type(Caller().identity, str)
+    # ---- Names and identities: a class attribute, a field, or a property ----
+
+    class Keyed(Target):
+        key: str
+
+        async def call(self, sample: Sample, *, trial: int, thread: str) -> str:
+            return self.key
+
+    class Talking(User):
+        async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
+            return sample.input
+
+    class Attribute(Keyed):
+        name = "attribute"
+
+    class Named(Keyed):
+        name: str
+
+    class Default(Keyed):
+        name: str = "default"
+
+    class Computed(Keyed):
+        @property
+        def name(self) -> str:
+            return self.key
+
+    class Cached(Keyed):
+        @cached_property
+        def name(self) -> str:
+            return self.key
+
+    class Numbered(Keyed):
+        name = 5  # pyright: ignore[reportAssignmentType]
+
+    class Counted(Keyed):
+        @property
+        def name(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+            return 5
+
+    class Someone(Talking):
+        identity: str
+
+    class Known(Talking):
+        @property
+        def identity(self) -> str:
+            return "known"
+
+    class Fixed(Coin):
+        identity = "mine"
+
+    class Labeled(Coin):
+        identity: str
+
+    class Derived(Coin):
+        @property
+        def identity(self) -> str:
+            return f"{super().identity}!"
+
+    def read(target: Target, user: User, judge: Judge) -> None:
+        assert_type(target.name, str)
+        assert_type(user.identity, str)
+        assert_type(judge.identity, str)
+
+    for target in (Attribute(key="k"), Named(key="k", name="n"), Default(key="k"), Computed(key="k"), Cached(key="k")):
+        assert_type(target.name, str)
+    for user in (Caller(), Someone(identity="i"), Known()):
+        assert_type(user.identity, str)
+    for judge in (Coin(), Fixed(), Labeled(identity="i"), Derived()):
+        assert_type(judge.identity, str)
+    Named(key="k")  # pyright: ignore[reportCallIssue]
+    Attribute(key="k", name="n")  # pyright: ignore[reportCallIssue]
     App()  # pyright: ignore[reportCallIssue]
     evalstone.evaluate(rows, Short(limit=3), judge=Coin(), target=App(key="k"), user=Caller())
 

@@ -134,7 +134,7 @@ def test_numbers_of_a_judge_that_can_not_be_stored_are_a_failed_score(start: Sta
     live.submit(**answered(1))
     (row,) = found(live)
     assert (row.state, row.takeovers) == ("failed", 0)
-    assert "of its answer" in str(row.body)
+    assert "the answer of odd/judge" in str(row.body)
 
 
 def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(

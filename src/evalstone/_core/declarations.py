@@ -220,7 +220,7 @@ def _rule(hint: Any, allowed: Range = Range()) -> Rule:
         return _list_rule(arguments if is_fixed else (*arguments, ...), is_tuple=kind is not list)
     if not _can_be_checked(kind):
         return ANYTHING
-    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    article = "an" if kind.__name__[0] in "AEIO" else "a"
     return Rule(_WORDS.get(kind) or f"{article} {kind.__name__}", lambda value: isinstance(value, kind))
 
 

@@ -11,7 +11,7 @@ import inspect
 from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from inspect import get_annotations
+from inspect import get_annotations, getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, cast, dataclass_transform
 
 from evalstone._core.display import count, joined
@@ -86,6 +86,9 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
     if init:
         _check_no_init(cls)
     documented = cls.__doc__
+    required = _required_in_place_of_a_property(cls)
+    for each in required:
+        setattr(cls, each, field())  # else what is inherited would be its default
     if not eq and "__eq__" not in vars(cls):
         setattr(cls, "__eq__", object.__eq__)  # noqa: B010 - a parent's compares the parent's fields only
         setattr(cls, "__hash__", object.__hash__)  # noqa: B010
@@ -93,10 +96,14 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
         dataclass(frozen=True, kw_only=kw_only, init=init, eq=eq, repr=repr)(cls)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name} can't be a frozen dataclass: {error}") from None
+    for each in required:
+        type.__setattr__(cls, each, Required(each))  # else it could not be set, where the property would be in the way
     cls.__doc__ = documented  # else the dataclass writes its parameters there, which would be shown as what it is
     for each in fields(cls):
         setter = next((base for base in cls.__mro__ if each.name in vars(base)), None)
-        if setter is not None and vars(setter)[each.name] is not each.default:
+        if setter is None or isinstance(setter_value := vars(setter)[each.name], Required):
+            continue
+        if setter_value is not each.default:
             raise ConfigError(
                 f"{name}: the field {each.name} would not be what {setter.__name__} sets: declare it in {name} with a "
                 f"type, {each.name}: TYPE = VALUE"
@@ -111,6 +118,26 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
         and "__init__" not in vars(cls)
     ):
         raise ConfigError(f"{name} has init=False and no __init__, which would set {joined(sorted(unset))}")
+
+
+class Required:
+    """A field without a default in a class that inherits a property of the same name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, value: object, owner: object = None) -> object:
+        return self if value is None else vars(value)[self._name]
+
+    def __set__(self, value: object, content: object) -> None:
+        vars(value)[self._name] = content
+
+
+def _required_in_place_of_a_property(cls: type[Any]) -> list[str]:
+    """The fields that a class declares without a default, and for which it inherits a property."""
+    declared = [name for name, kind in get_annotations(cls).items() if "ClassVar" not in str(kind)]
+    inherited: dict[str, object] = {name: getattr_static(cls, name, None) for name in declared if name not in vars(cls)}
+    return [name for name, each in inherited.items() if hasattr(type(each), "__get__") and not inspect.isroutine(each)]
 
 
 def _problem(cls: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ConfigError | None:

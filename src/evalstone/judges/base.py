@@ -8,11 +8,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import MISSING, field, fields
-from typing import Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
+from evalstone._core.computed import MYPY, Computed
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list
@@ -20,7 +21,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.plugins import distributions_of
 from evalstone._core.redaction import is_credential, register
 from evalstone._core.text import BYTES_PER_TOKEN
-from evalstone._core.values import ValueMeta, as_value, require_callable
+from evalstone._core.values import Required, ValueMeta, as_value, require_callable
 from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
@@ -31,8 +32,23 @@ from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 A = TypeVar("A")
 
 
+if TYPE_CHECKING:
+
+    @dataclass(frozen=True)
+    class _Identified:
+        if MYPY:
+
+            @property
+            def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
+
+        else:
+            identity: str | Computed[str] = field(init=False)
+else:
+    _Identified = object
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-class Judge(metaclass=ValueMeta):
+class Judge(_Identified, metaclass=ValueMeta):
     """Anything that can answer a question: a language model, code, a recording, or a combination of judges.
 
     Judges are values, not connections: frozen, picklable and comparable. A subclass is a frozen dataclass, without a
@@ -67,22 +83,25 @@ class Judge(metaclass=ValueMeta):
         if is_own_code(cls):
             _OwnIdentity.add_to(cls)
 
-    @property
-    def identity(self) -> str:
-        """The judge's name in the ledger and in reports. Judges with equal identities give interchangeable answers.
+    if not TYPE_CHECKING:
 
-        By default, the name of its class with the settings that aren't at their default. A field with `compare=False`,
-        such as a timeout, is no such setting. The identity of a judge of your own ends with a hash of its code, also if
-        it is a property of your own: `MyJudge(strict=True)#5c1d77b2`. That of a plug-in also has the version of its
-        package: `AcmeJudge#5c1d77b2@acme-eval==1.2.0`.
-        """
-        kind, settings = type(self), list[str]()
-        for each in fields(cast(Any, self)):
-            value = getattr(self, each.name)
-            default = each.default if each.default_factory is MISSING else each.default_factory()
-            if each.compare and value != default and each.name != "limits" and not is_credential(each.name):
-                settings.append(f"{each.name}={_shown(value)}")
-        return f"{kind.__name__}({', '.join(settings)})" if settings else kind.__name__
+        @property
+        def identity(self) -> str:
+            """The judge's name in the ledger and in reports. Judges with equal identities give interchangeable answers.
+
+            By default, the name of its class with the settings that aren't at their default. A field with
+            `compare=False`, such as a timeout, is no such setting. A judge of your own may have another name: a class
+            attribute, a field, or a property. Its identity ends with a hash of its code all the same:
+            `MyJudge(strict=True)#5c1d77b2`. That of a plug-in also has the version of its package:
+            `AcmeJudge#5c1d77b2@acme-eval==1.2.0`.
+            """
+            kind, settings = type(self), list[str]()
+            for each in fields(cast(Any, self)):
+                value = getattr(self, each.name)
+                default = each.default if each.default_factory is MISSING else each.default_factory()
+                if each.compare and value != default and each.name != "limits" and not is_credential(each.name):
+                    settings.append(f"{each.name}={_shown(value)}")
+            return f"{kind.__name__}({', '.join(settings)})" if settings else kind.__name__
 
     @abstractmethod
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
@@ -207,7 +226,7 @@ class _OwnIdentity:
         return f"{said.removesuffix(mark)}{mark}"
 
     def __set__(self, judge: Judge, value: object) -> None:
-        if getattr(self.said, "__get__", None) is not None:
+        if hasattr(self.said, "__get__") and not isinstance(self.said, Required):
             raise AttributeError("the identity of a judge can't be set")
         vars(judge)["identity"] = value
 
@@ -279,24 +298,23 @@ class MemberCalls:
         return answer
 
 
-def require_answer(judge: Judge, question: Question[Any], answer: object) -> None:
-    """Check what a judge of your own returned for a question.
+async def awaited_answer(judge: Judge, question: Question[A], returned: Awaitable[JudgeAnswer[A]]) -> JudgeAnswer[A]:
+    """The answer that a method of a judge returned, once it is there.
 
     Raises:
-        ConfigError: It is no JudgeAnswer.
+        ConfigError: It is no JudgeAnswer, or nothing to await.
         ReplyError: Its value is no answer to the question.
     """
-    if not isinstance(answer, JudgeAnswer):
+    waits = inspect.isawaitable(cast("object", returned))
+    answer: JudgeAnswer[A] = await returned if waits else cast(Any, returned)
+    if not waits or not isinstance(cast("object", answer), JudgeAnswer):
         method = "combine" if judge.members else "answer"
         expected = f"{type(judge).__name__}.{method} must be an async def that returns a JudgeAnswer"
         raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
-    if not is_own_code(type(judge)):
-        return
-    value: object = cast("JudgeAnswer[object]", answer).value
-    problem = answer_problem(question, value)
-    if problem is not None:
-        shown = f"{excerpt(value)} ({type(value).__name__})"
-        raise ReplyError(f"{judge.identity}: {invalid(f'the answer to {question.kind}', problem, value, shown)}")
+    if is_own_code(type(judge)) and (problem := answer_problem(question, answer.value)) is not None:
+        shown = f"{excerpt(answer.value)} ({type(answer.value).__name__})"
+        raise ReplyError(f"{judge.identity}: {invalid(f'the answer to {question.kind}', problem, answer.value, shown)}")
+    return answer
 
 
 async def answer_directly(question: Question[A], judge: Judge, repeat: int = 0) -> JudgeAnswer[A]:

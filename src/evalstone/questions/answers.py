@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from evalstone._core.declarations import check_settings
 from evalstone._core.display import excerpt, is_line
 from evalstone._core.guards import class_of
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.values import NamesArguments
-from evalstone.errors import JudgeError, OutcomeError, invalid
+from evalstone.errors import ConfigError, JudgeError, OutcomeError, invalid
 from evalstone.questions.base import Question
 from evalstone.questions.reply import has_probability
 from evalstone.questions.verdict import YesNoVerdict
@@ -30,9 +31,9 @@ class JudgeAnswer(NoTruthValue, Generic[A], metaclass=NamesArguments):
     """A judge's answer with its usage, cost and time.
 
     Raises:
-        OutcomeError: The judge is not one line of visible text. A cost, a count, a time or a probability is NaN,
-            infinite, or not an `int` or `float`. A count is not a whole number up to 2,147,483,647. The cost is
-            below 0. JSON can't represent the value or the detail.
+        OutcomeError: The judge is not one line of visible text. Another field but the value has the wrong type. A cost,
+            a count, a time or a probability is NaN, infinite, or not an `int` or `float`. A count is not a whole number
+            up to 2,147,483,647. The cost is below 0. JSON can't represent the value or the detail.
     """
 
     _tested_by = ".value"
@@ -71,23 +72,27 @@ class JudgeAnswer(NoTruthValue, Generic[A], metaclass=NamesArguments):
         if not isinstance(judge, str) or not is_line(judge):  # pyright: ignore[reportUnnecessaryIsInstance]
             shown = f"{excerpt(judge)} ({type(judge).__name__})"
             raise OutcomeError(invalid("the judge of an answer", "one line of visible text", judge, shown))
-        usage: Any = self.usage
-        counts = (usage.input, usage.output, usage.cached, usage.requests)
-        numbers: tuple[Any, ...] = (self.cost, self.seconds, self.probability, *counts)
-        for number in numbers if self.alternatives is None else (*numbers, *self.alternatives.values()):
+        named = f"the answer of {judge}"
+        try:
+            check_settings(self, named)
+        except ConfigError as error:
+            raise OutcomeError(error) from None
+        usage = self.usage
+        counts: tuple[Any, ...] = (usage.input, usage.output, usage.cached, usage.requests)
+        for number in counts if self.alternatives is None else (*counts, *self.alternatives.values()):
             if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
-                raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
+                raise OutcomeError(f"{named}: a count or a probability is {number}")
         for count in counts:
             if not isinstance(count, int) or abs(count) > MOST_COUNTED:
                 expected = f"expected a whole number up to {MOST_COUNTED:,}"
-                raise OutcomeError(f"{self.judge}: a count of its answer is {count!r:.60}; {expected}")
+                raise OutcomeError(f"{named}: a count is {count!r:.60}; {expected}")
         if self.cost is not None and self.cost < 0:
-            raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
+            raise OutcomeError(f"{named}: the cost is {self.cost}, below 0")
         if self.reply is None or self.detail is not None:  # a value parsed from a reply is always JSON
             try:
                 strict_jsonable([self.value, self.detail])
             except ValueError as error:
-                raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: ", error) from None
+                raise OutcomeError(f"{named} cannot be written as JSON: ", error) from None
 
 
 def own_probability(verdict: Any) -> float | None:

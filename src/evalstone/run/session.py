@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import CoroutineType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from evalstone._core.observe import observer
 from evalstone.agents.reasoning import answered
@@ -27,7 +27,7 @@ from evalstone.errors import (
     RunAborted,
     StorageError,
 )
-from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets, require_answer
+from evalstone.judges.base import Judge, MemberCalls, awaited_answer, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.models.limits import paying, sharing
 from evalstone.models.shared_limits import LimitSharing
@@ -238,8 +238,8 @@ class Session:
         within = nullcontext() if limits is None else sharing(limits)
         with within, observer().judge_call(judge, call.question, repeat) as observed:
             try:
-                answer = await judge.combine(call.question, MemberCalls(scope.ask, repeat))
-                require_answer(judge, call.question, answer)
+                combined = judge.combine(call.question, MemberCalls(scope.ask, repeat))
+                answer = await awaited_answer(judge, call.question, combined)
             finally:
                 await scope.close()
             observed.result(answer)
@@ -315,12 +315,7 @@ class QuestionCall(Call[JudgeAnswer[Any]], Shared[JudgeAnswer[Any]]):
         self.sent = True
         try:
             with paying(reservation.next_attempt), observer().judge_call(judge, question, repeat) as observed:
-                reply = judge.answer(question, repeat)
-                if not inspect.isawaitable(cast(object, reply)):
-                    expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
-                    raise ConfigError(f"{expected}; it gave a value of type {type(reply).__name__}")
-                answer = await reply
-                require_answer(judge, question, answer)
+                answer = await awaited_answer(judge, question, judge.answer(question, repeat))
                 if self.key.judge.startswith(f"{answer.judge}#"):  # as its class says, without the hash of its code
                     answer = replace(answer, judge=self.key.judge)
                 observed.result(answer)

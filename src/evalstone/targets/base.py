@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from evalstone._core.computed import MYPY, Computed
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import joined
 from evalstone._core.values import Value, require_callable
@@ -40,13 +41,20 @@ class Target(Value):
     """How many files a call opens, such as connections. The limit on open files lowers the concurrency."""
 
     if TYPE_CHECKING:
-        name: ClassVar[str]
+        if MYPY:
+
+            @property
+            def name(self) -> str: ...  # pyright: ignore[reportRedeclaration]
+
+        else:
+            name: str | Computed[str] = field(init=False)
     else:
 
         @property
         @abstractmethod
         def name(self) -> str:
-            """The name of the target in results: a class attribute, or a property where it follows from fields."""
+            """The name of the target in results, one line: a class attribute, a field, or a property where it follows
+            from fields."""
 
     inputs: ClassVar[tuple[str, ...]] = INPUTS
     """The sample fields that it gets."""

@@ -88,7 +88,7 @@ class CommandTarget(Target):
         return shlex.split(self.command)
 
     @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self) -> str:
         """The address, without secrets. A long one is cut, with a hash of the whole command. The hash is also there if
         a secret looks like ordinary text, such as `--token=test`: it may be none, and change the answers."""
         secrets = {*command_secrets(self.words)}

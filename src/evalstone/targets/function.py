@@ -68,7 +68,7 @@ class FunctionTarget(Target):
         return parameters_of(self.function)
 
     @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self) -> str:
         """The label, or the function's module and name."""
         return self.label or function_name(self.function)
 

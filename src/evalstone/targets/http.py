@@ -145,7 +145,7 @@ class HTTPTarget(Target):
         return masked_url(self.address)
 
     @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self) -> str:
         """The URL with the model, and a hash of the other settings that may change answers."""
         routes = sorted((name.lower(), text) for name, text in self.headers.items() if not is_credential(name))
         own_api = self.api and urlsplit(self.address).path.rstrip("/").endswith(APIS[self.api])

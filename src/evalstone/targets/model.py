@@ -61,7 +61,7 @@ class ModelTarget(Target):
         object.__setattr__(self, "_model", replace(model, timeout=self.timeout, total_timeout=self.timeout))
 
     @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self) -> str:
         """The identity of the model, with prompts as hashes."""
         texts = ((name, getattr(self, name)) for name in ("prompt", "system"))
         parts = ", ".join(f"{name}={content_hash(text)[:8]}" for name, text in texts if text)

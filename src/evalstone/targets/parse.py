@@ -17,9 +17,11 @@ import inspect
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from evalstone._core.addresses import find, is_address
+from evalstone._core.code_identity import is_own_code
+from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import excerpt
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import is_folder
@@ -61,6 +63,8 @@ def parse_target(spec: object, *, find_run: FindRun = None) -> Target:
         ConfigError: There is no such target, or a setting is unknown or out of range.
     """
     if isinstance(spec, Target):
+        if is_own_code(type(spec)):
+            check_argument("name", spec.name, Annotated[str, NAME], type(spec).__name__)
         return spec
     register_settings(spec)
     if not is_mapping(spec):

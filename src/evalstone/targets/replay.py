@@ -102,7 +102,7 @@ class ReplayTarget(Target):
         object.__setattr__(self, "version", digest.hexdigest())
 
     @property
-    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self) -> str:
         """The address."""
         return f"replay:{self.folder if self.run is None else self.run.id}"
 

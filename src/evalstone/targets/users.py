@@ -8,12 +8,13 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.addresses import find, is_address
-from evalstone._core.code_identity import program_hash
-from evalstone._core.declarations import Range, Rule, check_settings
+from evalstone._core.code_identity import is_own_code, program_hash
+from evalstone._core.computed import MYPY, Computed
+from evalstone._core.declarations import NAME, Range, Rule, check_argument, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import content_hash
@@ -56,14 +57,20 @@ class User(Value):
         check_settings(self)
 
     if TYPE_CHECKING:
-        identity: ClassVar[str]
+        if MYPY:
+
+            @property
+            def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
+
+        else:
+            identity: str | Computed[str] = field(init=False)
     else:
 
         @property
         @abstractmethod
         def identity(self) -> str:
-            """The name of the user in results: a class attribute, or a property where it follows from fields. As far as
-            can be detected, users with the same identity say the same."""
+            """The name of the user in results: a class attribute, a field, or a property where it follows from fields.
+            As far as can be detected, users with the same identity say the same."""
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -114,7 +121,7 @@ class ScriptedUser(User):
         super().__post_init__()
 
     @property
-    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def identity(self) -> str:
         return f"script {content_hash(self.script)[:8]}"
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
@@ -161,7 +168,7 @@ class FunctionUser(User):
         return function_name(self.function)
 
     @property
-    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def identity(self) -> str:
         return self._identity
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
@@ -209,7 +216,7 @@ class SimulatedUser(User):
         object.__setattr__(self, "_judge", judge)
 
     @property
-    def identity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def identity(self) -> str:
         prompts = (SAY_NEXT, CHECK_USER) if self.check else (SAY_NEXT,)
         fingerprints = ", ".join(prompt.fingerprint for prompt in prompts)
         return f"{self._judge.identity} as user (max_turns={self.max_turns}; {fingerprints})"
@@ -294,6 +301,8 @@ def parse_user(spec: object) -> User:
     """
     match spec:
         case User():
+            if is_own_code(type(spec)):
+                check_argument("identity", spec.identity, Annotated[str, NAME], type(spec).__name__)
             return spec
         case str():
             if not {"/", ":", "("} & set(spec) and spec != "lexical":
