@@ -18,6 +18,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from evalstone.cli.options import declared
+from evalstone.cli.results import gate
+from evalstone.ledger.base import DEFAULT_LEDGER, file_of
+
 pytestmark = pytest.mark.slow
 
 ACTION = Path(__file__).parents[1] / "action"
@@ -223,10 +227,22 @@ def test_the_verdict_on_a_run_without_checks_is_that_of_its_exit_code(
 
 
 class Commands:
-    """`evalstone` as the script calls it. run: its exit code. gate: its exit code and verdict; None writes nothing."""
+    """`evalstone` as the script calls it.
 
-    def __init__(self, run: int, gate: tuple[int, str | None], *, writes: bool = True) -> None:
-        self.run, self.gate, self.writes = run, gate, writes
+    run: its exit code. gate: its exit code and verdict; None writes nothing. compare: its exit code and report.
+    writes: whether the run writes results. reports: whether the gate writes a report.
+    """
+
+    def __init__(
+        self,
+        run: int,
+        gate: tuple[int, str | None],
+        compare: tuple[int, str] = (0, ""),
+        *,
+        writes: bool = True,
+        reports: bool = True,
+    ) -> None:
+        self.run, self.gate, self.compare, self.writes, self.reports = run, gate, compare, writes, reports
         self.asked: dict[str, tuple[str, ...]] = {}
 
     def __call__(self, command: str, *arguments: str, quiet: bool = False) -> tuple[int, str]:
@@ -237,9 +253,12 @@ class Commands:
                 Path("results", "summary.json").write_text("{}")
             return self.run, ""
         if command != "gate":
-            return 0, ""
+            code, text = self.compare
+            if text:
+                Path(arguments[arguments.index("--markdown") + 1]).write_text(text)
+            return code, ""
         code, verdict = self.gate
-        if verdict is not None:
+        if verdict is not None and self.reports:
             Path(arguments[arguments.index("--markdown") + 1]).write_text("### Checks\n")
         return code, "" if verdict is None else json.dumps({"verdict": verdict})
 
@@ -287,6 +306,7 @@ def test_the_worst_of_run_gate_and_a_missing_baseline_decides(
         (Commands(7, (0, "pass")), 7),
         (Commands(0, (0, None)), 2),
         (Commands(0, (1, None)), 1),
+        (Commands(0, (0, "pass"), reports=False), 2),
     ],
 )
 def test_there_is_no_verdict_without_results_or_checks(
@@ -294,7 +314,8 @@ def test_there_is_no_verdict_without_results_or_checks(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "summary.json").write_text("{}")  # of an earlier run
+    for name in ("summary.json", "gate.md"):  # of an earlier run
+        (tmp_path / "results" / name).write_text("{}")
     monkeypatch.setenv("INPUT_MIN", "contains=0.5")
     monkeypatch.setattr(script, "evalstone", commands)
     with pytest.raises(SystemExit) as ended:
@@ -304,22 +325,68 @@ def test_there_is_no_verdict_without_results_or_checks(
     assert not (tmp_path / "output.txt").exists()
 
 
-def test_what_is_of_the_baseline_goes_to_the_gate_with_it(
-    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a run to compare with, which is the input."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "before").mkdir()
     (tmp_path / "before" / "summary.json").write_text("{}")
-    inputs = {"baseline": "before", "max_change": "0.1", "allow_mismatch": "true", "scorers": "a\n\n b ", **REGRESSION}
-    for name, value in inputs.items():
+    monkeypatch.setenv("INPUT_BASELINE", "before")
+
+
+@pytest.mark.usefixtures("baseline")
+@pytest.mark.parametrize(("mismatch", "allowed"), [("true", ("--allow-mismatch",)), ("false", ()), ("", ())])
+def test_what_is_of_the_baseline_goes_to_the_gate_with_it(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, mismatch: str, allowed: tuple[str, ...]
+) -> None:
+    inputs = {"max_change": "0.1", "allow_mismatch": mismatch, "scorers": "a\n\n b ", "inconclusive": "fail"}
+    for name, value in {**inputs, **REGRESSION}.items():
         monkeypatch.setenv(f"INPUT_{name.upper()}", value)
     monkeypatch.setattr(script, "evalstone", commands := Commands(0, (0, "pass")))
     assert script.main() == 0
-    expected = ("--max-regression", "contains=0.1", "--baseline", "before", "--max-change", "0.1", "--allow-mismatch")
-    assert commands.asked["gate"][:7] == expected
-    assert commands.asked["gate"][-2:] == ("--", "results")
+    expected = ("--max-regression", "contains=0.1", "--baseline", "before", "--max-change", "0.1", *allowed)
+    # Each run is the first look: it is about another state of the system.
+    settings = ("--look", "1", "--inconclusive", "fail", "--markdown", str(Path("results", "gate.md")), "--json")
+    assert commands.asked["gate"] == (*expected, *settings, "--", "results")
     assert commands.asked["run"][:4] == ("--scorer", "a", "--scorer", "b")
     assert commands.asked["run"][-2:] == ("--", "answers.jsonl")
+
+
+@pytest.mark.usefixtures("baseline")
+@pytest.mark.parametrize(("compare", "warned"), [((0, "### New\n"), False), ((2, ""), True)])
+def test_a_comparison_is_that_of_this_run_and_leaves_only_the_report(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    compare: tuple[int, str],
+    warned: bool,
+) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "part.md").write_text("### Earlier\n")
+    monkeypatch.setenv("INPUT_MIN", "contains=0.5")
+    monkeypatch.setattr(script, "evalstone", Commands(0, (0, "pass"), compare))
+    assert script.main() == 0
+    assert {path.name for path in Path("results").iterdir()} == {"report.md", "summary.json"}
+    report = (tmp_path / "results" / "report.md").read_text()
+    assert ("### New" in report, "Earlier" in report) == (not warned, False)
+    assert ("can't be compared" in capsys.readouterr().out) is warned
+
+
+@pytest.mark.parametrize("run", [0, 7])
+def test_without_comments_github_is_not_called(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, github: GitHub, run: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INPUT_COMMENT", "false")
+    monkeypatch.setattr(script, "evalstone", Commands(run, (0, "pass")))
+    if run:
+        with pytest.raises(SystemExit):
+            script.main()
+    else:
+        assert script.main() == 0
+    assert github.calls == []
+    assert (tmp_path / "summary.md").read_text().startswith("## evalstone\n")
 
 
 def test_a_message_is_one_command_of_the_workflow(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,14 +455,18 @@ def test_a_comment_of_somebody_else_is_not_replaced_and_later_pages_are_read(
 ) -> None:
     for number in range(100):
         github.add(f"{MARKER} {number}" if number == 3 else "hello", "User")
+    others = [f"> {MARKER}", "<!-- evalstone: other -->\nold"]
+    github.add(others[0])
+    github.add(f"{MARKER}\nof a company", "Organization")
     github.add(f"{MARKER}\nold")
-    github.add("<!-- evalstone: other -->\nold")
+    github.add(others[1])
     script.comment("evalstone", "new")
-    assert [one["body"] for one in github.comments[100:]] == [f"{MARKER}\nnew", "<!-- evalstone: other -->\nold"]
+    after = [one["body"] for one in github.comments[100:]]
+    assert after == [others[0], f"{MARKER}\nof a company", f"{MARKER}\nnew", others[1]]
     assert github.comments[3]["body"] == f"{MARKER} 3"
     asked = [(call[0], call[1].rpartition("/")[2]) for call in github.calls]
     page = "comments?per_page=100&page={}".format
-    assert asked == [("GET", page(1)), ("GET", "user"), ("GET", page(2)), ("PATCH", "101")]
+    assert asked == [("GET", page(1)), ("GET", "user"), ("GET", page(2)), ("PATCH", "103")]
 
 
 def test_the_owner_of_a_personal_token_has_one_comment(script: ModuleType, github: GitHub) -> None:
@@ -456,6 +527,13 @@ def test_what_github_asks_to_wait_for_is_tried_again_and_makes_one_comment(
         ([("POST", 502, PLAIN, "bad")] * 4, "HTTP 502; bad)", [1, 2, 4]),
         ([("POST", 429, {"Retry-After": "61"}, "later")], "HTTP 429; later)", NO_WAIT),
         ([("POST", 422, PLAIN, "Validation Failed")], "HTTP 422; Validation Failed)", NO_WAIT),
+        ([("POST", 422, PLAIN, "x" * 300)], f"HTTP 422; {'x' * 200})", NO_WAIT),
+        (
+            [("POST", 401, PLAIN, "Bad credentials")],
+            "HTTP 401; Bad credentials; the token may not write: a fork, or the permission pull-requests: write is "
+            "missing)",
+            NO_WAIT,
+        ),
         (
             [("POST", 403, PLAIN, "Unable to create comment because issue is locked.")],
             "HTTP 403; Unable to create comment because issue is locked.)",
@@ -574,19 +652,35 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     assert re.search(r"^\| contains.* at least 0\.99 .*inconclusive", comment, re.MULTILINE)
 
 
-def test_the_system_under_test_does_not_get_the_token_to_comment_with(
-    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+def test_the_system_under_test_gets_no_token_and_what_it_prints_is_no_command(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: list[dict[str, str]] = []
+    printing = r"import sys; sys.stdout.buffer.write(b'::error::\xff\n')"
 
-    def start(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.Popen[str]:
+    def start(command: list[str], *, env: dict[str, str], **settings: Any) -> subprocess.Popen[str]:
         given.append(env)
-        return subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, encoding="utf-8")
+        return subprocess.Popen([sys.executable, "-c", printing], **settings)
 
     monkeypatch.setattr(script, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
-    script.evalstone("run")
+    tokens: set[str] = set()
+    for quiet, shown in ((False, ["::error::\\xff"]), (True, [])):
+        assert script.evalstone("run", quiet=quiet) == (0, "::error::\\xff\n")
+        first, *printed, last = capsys.readouterr().out.splitlines()
+        assert printed == [*shown, ""]
+        assert first.removeprefix("::stop-commands::") == last.strip(":")
+        tokens.add(last.strip(":"))
+    assert [len(token) for token in tokens] == [32, 32]  # what is printed can't know the one that ends it
     assert "INPUT_TOKEN" not in given[0]
     assert "INPUT_RESULTS" in given[0]
+
+
+def test_a_module_of_the_repository_does_not_take_the_place_of_evalstone(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evalstone.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    assert script.evalstone("--version", quiet=True)[0] == 0
 
 
 def test_the_baseline_of_the_documented_workflow_is_of_a_push_and_not_of_a_branch_of_a_fork() -> None:
@@ -629,7 +723,35 @@ def test_expressions_stand_in_environments_and_outputs_only_and_every_input_is_u
     inputs = re.findall(r"^  ([\w-]+):$", text.partition("outputs:")[0], re.MULTILINE)
     used = set(re.findall(r"inputs\.([\w-]+)", text))
     assert set(inputs) == used
-    read = set(re.findall(r"INPUT_(\w+):", text))
+    read = {
+        name.lower().replace("_", "-"): value for name, value in re.findall(r" INPUT_(\w+): \$\{\{ (.*) \}\}", text)
+    }
+    assert read == {name: f"inputs.{name}" for name in inputs if name != "cache"}
     source = (ACTION / "evaluate.py").read_text("utf-8")
-    known = set(re.findall(r"""["']([\w-]+)["']""", source))
-    assert {name.lower().replace("_", "-") for name in read} <= known
+    assert read.keys() <= set(re.findall(r"""["']([\w-]+)["']""", source))
+    outputs = dict(re.findall(r"^  ([\w-]+):\n.*\n    value: \$\{\{ (.*) \}\}", text, re.MULTILINE))
+    assert outputs == {name: f"steps.evaluate.outputs.{name}" for name in ("verdict", "report", "results")}
+
+
+def test_the_inputs_of_the_action_have_the_defaults_of_the_commands_and_the_cache_is_the_folder_of_the_ledger() -> None:
+    text = (ACTION / "action.yml").read_text("utf-8")
+    parts = re.split(r"^  ([\w-]+):$", text.partition("inputs:")[2].partition("\noutputs:")[0], flags=re.MULTILINE)[1:]
+    inputs = dict(zip(parts[::2], parts[1::2], strict=True))
+    found = {name: re.findall(r"^    default: (.*)$", part, re.MULTILINE) for name, part in inputs.items()}
+    assert [name for name, part in inputs.items() if "required: true" in part] == ["data"]
+    assert found.pop("data") == []
+    defaults = {one.name: one.option.default or one.default for one in declared(gate)}
+    same = ("alpha", "missing", "inconclusive", "allow-mismatch")
+    shown = {name: json.dumps(found.pop(name)[0].strip('"')) for name in same}
+    assert shown == {name: json.dumps(str(defaults[name.replace("-", "_")]).lower()) for name in same}
+    own = {"results": "evalstone-results", "comment": '"true"', "name": "evalstone", "cache": '"true"'}
+    assert {name: default for name, (default,) in found.items() if default != '""'} == {
+        **own,
+        "token": "${{ github.token }}",
+    }
+    ledger = file_of(DEFAULT_LEDGER)
+    assert ledger is not None
+    assert set(re.findall(r" path: (.*)", text)) == {str(ledger.parent)}
+    for step in ("restore", "save"):
+        assert re.search(rf"if: .*inputs.cache == 'true'\n      uses: actions/cache/{step}@", text)
+    assert re.findall(r'run: python3 "\$GITHUB_ACTION_PATH/evaluate.py"(.*)', text) == [" install", ""]
