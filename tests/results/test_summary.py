@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Record, Run, Sample, ScriptedJudge, evaluate
+from evalstone import ConfigError, DataError, Failed, Record, Run, Sample, Score, ScriptedJudge, Skipped, evaluate
 from evalstone.ledger.store import Ledger
 from evalstone.report.notes import clause_of
-from evalstone.results.summary import SummaryBuilder
+from evalstone.results.summary import MAX_REASONS, JudgeStats, ScorerCounts, ScorerInfo, SummaryBuilder
 from evalstone.stats import mean_interval
-from evalstone.types import JudgeCall, Note, RunMetadata, Usage, note
+from evalstone.types import JudgeCall, Note, Outcome, RunMetadata, Usage, note
 from tests.runs import Given, Harm, run_of, samples_of
 
 
@@ -162,3 +164,186 @@ def test_a_sample_without_claims_is_not_one_that_the_judge_did_not_answer() -> N
     assert (run["faithfulness"].n_skipped, run["faithfulness"].unanswered) == (1, 0)
     refused = evaluate([{"output": "Hello!"}], "bias", judge="lexical", ledger=None)
     assert (refused["bias"].n_skipped, refused["bias"].unanswered) == (1, 1)
+
+
+INFO = ScorerInfo(name="f", signature="f@1", scale=1.0, lower_is_better=False)
+
+
+def record(outcome: Outcome, *calls: JudgeCall, sample: str = "s", **more: Any) -> Record:
+    return Record(sample_id=sample, scorer="f", signature="f@1", outcome=outcome, calls=calls, **more)
+
+
+def call(answer: Any = "a", **more: Any) -> JudgeCall:
+    return JudgeCall(**{"question": "q", "fingerprint": "p", "judge": "j", "answer": answer, **more})
+
+
+def counts_of(records: Iterable[Record]) -> ScorerCounts:
+    counts = ScorerCounts()
+    for each in records:
+        counts.add(each, 1.0)
+    return counts
+
+
+COUNTED = [
+    record(Score(1.0), call([{"verdict": "yes"}], usage=Usage(1, 1, 0, 3), cost=0.5)),
+    record(Score(0.15), call(usage=Usage(1, 1, 0, 3), detail={"doubt": "none of the words"}, cost=0.25)),
+    record(Skipped("b"), call(None, usage=Usage(1, 1, 0, 1))),
+    record(Skipped("a"), call(None, usage=Usage(0, 0, 0, 0)), left_out_cost=None),
+    record(Skipped("c"), call({"verdict": "undecided"}, source="shared", repeat_index=1, detail={"dropped": ["x"]})),
+    record(Failed("b"), call(None, cost=None)),
+    record(Failed("a"), call(refused_settings=("top_p", "seed"), detail={"dropped": ["x", "y"]}, source="cached")),
+    record(Score(0.0), call([{"verdict": "no"}, {"verdict": "maybe"}], detail={"citations": [1]})),
+]
+
+
+@pytest.mark.parametrize("split", range(len(COUNTED)))
+def test_counts_add_up_from_their_parts_and_their_data(split: int) -> None:
+    parts = [ScorerCounts.from_dict(counts_of(part).to_dict()) for part in (COUNTED[:split], COUNTED[split:])]
+    parts[0].merge(parts[1])
+    assert parts[0].to_dict() == counts_of(COUNTED).to_dict()
+
+
+def test_counts_say_what_the_calls_behind_scores_were() -> None:
+    counts = counts_of(COUNTED)
+    assert (counts.n_score, counts.n_skipped, counts.n_failed, counts.unanswered) == (3, 3, 2, 3)
+    assert (counts.corrections, counts.corrected, counts.lost, counts.doubtful_citations) == (4, 1, 2, 1)
+    assert counts.dropped == {("j", "p", 1): 1, ("j", "p", 0): 2}
+    assert counts.calls == {"asked": 4, "shared": 1, "cached": 1}
+    assert (counts.cost, counts.judges, counts.refused_settings) == (
+        None,
+        {"j", "j without seed and top_p"},
+        {"top_p": 1, "seed": 1},
+    )
+    assert counts.histogram == [1, 0, 0, 1, *[0] * 15, 1]
+    line = counts.summary(INFO, [1.0, 0.15, 0.0])
+    assert line.reasons == (("a", 2), ("b", 2), ("c", 1))
+    assert line.only_verdict is None
+
+
+def test_a_score_counts_in_the_part_of_the_scale_that_it_reaches_but_for_rounding() -> None:
+    counts = counts_of(record(Score(value)) for value in (sum([0.1] * 8), 0.79))
+    assert (sum([0.1] * 8) < 0.8, counts.histogram[15:17]) == (True, [1, 1])
+
+
+def test_reasons_are_counted_up_to_a_limit_and_stored_if_they_are_few() -> None:
+    def with_reasons(number: int) -> ScorerCounts:
+        return counts_of(record(Skipped(str(each))) for each in range(number))
+
+    assert len(ScorerCounts.from_dict(with_reasons(50).to_dict()).reasons) == 50
+    stored = with_reasons(51).to_dict()
+    assert stored["reasons"] is None
+    assert ScorerCounts.from_dict(stored).more_reasons
+    full, more = with_reasons(MAX_REASONS), with_reasons(MAX_REASONS + 1)
+    assert (len(full.reasons), full.more_reasons) == (MAX_REASONS, False)
+    assert (len(more.reasons), more.more_reasons) == (MAX_REASONS, True)
+    merged = with_reasons(1)
+    merged.merge(more)
+    assert (merged.reasons["0"], merged.to_dict()["reasons"], merged.more_reasons) == (2, None, True)
+
+
+@pytest.mark.parametrize("bins", [19, 21])
+def test_a_histogram_of_another_length_is_refused(bins: int) -> None:
+    data = {**ScorerCounts().to_dict(), "histogram": [0] * bins}
+    with pytest.raises(DataError, match=f"histogram must be of 20 numbers, not {bins}"):
+        ScorerCounts.from_dict(data)
+
+
+def test_samples_before_the_first_weight_have_the_weight_1() -> None:
+    builder = SummaryBuilder(INFO)
+    for outcome in (Score(0.5), Skipped("x"), Failed("y"), Score(0.25)):
+        builder.add(record(outcome))
+    builder.add(record(Score(1.0), weight=2.0))
+    builder.add(record(Skipped("x"), weight=4.0))
+    line = builder.summary()
+    assert line.mean == (0.5 + 0.25 + 2.0) / 4
+    assert line.bounds == ((0.5 + 0.25 + 2.0) / 10, (0.5 + 0.25 + 2.0 + 6.0) / 10)
+
+
+@pytest.mark.parametrize(("scores", "judges", "equal"), [([0.5], ("j",), False), ([0.5, 0.5], (), False)])
+def test_one_score_and_scores_without_a_judge_are_no_doubt(
+    scores: list[float], judges: tuple[str, ...], equal: bool
+) -> None:
+    line = counts_of(record(Score(score), *map(call, judges)) for score in scores).summary(INFO, scores)
+    assert (line.all_equal, line.doubt) == (len(scores) > 1, None)
+
+
+def escalated(share: float, costs: Sequence[float | None] = (), *, source: Any = "asked", **more: Any) -> JudgeCall:
+    members = (call(judge="small"), *(call(judge="big", cost=cost, source=source) for cost in costs))
+    return call(
+        judge="cascade", members=members, detail={"kind": "cascade", "fallback": "big", "escalated": share}, **more
+    )
+
+
+def stats_of(*records: Record) -> dict[str, dict[str, Any]]:
+    stats = JudgeStats()
+    for each in records:
+        stats.add(each)
+    return stats.to_dict()
+
+
+def test_a_question_to_a_composite_judge_counts_once_and_no_two_are_taken_for_one() -> None:
+    found = stats_of(
+        record(Score(1.0), escalated(0.0, fingerprint="a"), escalated(0.0, fingerprint="a")),
+        record(Score(1.0), escalated(0.0, fingerprint="a"), sample="t"),
+        record(Score(1.0), escalated(0.0, fingerprint="a", repeat_index=1), sample="\ud83d"),
+        record(Score(1.0), replace(escalated(0.0, fingerprint="a"), judge="cascade2")),
+        record(Score(1.0), replace(escalated(0.0, fingerprint="2a"), judge="cascade")),
+    )
+    assert {judge: stats["questions"] for judge, stats in found.items()} == {"cascade": 3, "cascade2": 1}
+
+
+def test_the_questions_about_a_sample_or_a_group_are_a_cluster() -> None:
+    shares = [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]
+    places = [("s", None), ("s", None), ("t", None), ("t", None), ("u", "s"), ("v", "s")]
+    found = stats_of(
+        *(
+            record(Score(1.0), escalated(share, fingerprint=str(number)), sample=sample, group=group)
+            for number, (share, (sample, group)) in enumerate(zip(shares, places, strict=True))
+        )
+    )["cascade"]
+    interval = mean_interval(shares, low=0.0, high=1.0, groups=[0, 0, 1, 1, 2, 2])
+    assert interval is not None
+    assert (found["escalated"], found["share"], found["share_interval"]) == (4.0, 4 / 6, [interval.low, interval.high])
+
+
+@pytest.mark.parametrize(
+    ("costs", "source", "saved"),
+    [
+        ([(0.25,), (0.75,)], "asked", 1.5),
+        ([(0.25,), (None,)], "asked", None),
+        ([(0.25,), (0.75,)], "cached", None),
+        ([], "asked", None),
+    ],
+)
+def test_a_cascade_saves_what_its_fallback_would_have_cost(
+    costs: list[tuple[float | None]], source: str, saved: float | None
+) -> None:
+    kept = [escalated(0.0, fingerprint=f"kept {number}") for number in range(3)]
+    sent = [escalated(1.0, each, source=source, fingerprint=f"sent {number}") for number, each in enumerate(costs)]
+    found = stats_of(record(Score(1.0), *kept, *sent))["cascade"]
+    assert (found["saved_calls"], found["saved_cost"], found["fallback"]) == (3, saved, "big")
+
+
+@pytest.mark.parametrize("kind", ["panel", "self_consistency"])
+def test_agreement_is_a_mean_over_verdicts(kind: str) -> None:
+    full, split = {"agreement": 1.0, "entropy": 0.0}, {"agreement": 0.5, "entropy": 0.75}
+    votes = [[full, full, {"agreement": None}], [split], []]
+    silent = [{"j #2": "no reply", "j #3": "no reply"}, {}, {}]
+    calls = [
+        call(
+            judge=kind,
+            fingerprint=str(number),
+            detail={"kind": kind, "verdicts": verdicts, "no_answer": silent[number]},
+        )
+        for number, verdicts in enumerate(votes)
+    ]
+    found = stats_of(*(record(Score(1.0), each, sample=each.fingerprint) for each in calls))[kind]
+    assert (found["questions"], found["verdicts"], found["numbers"]) == (3, 3, 1)
+    assert (found["agreement"], found["entropy"], found["no_answer"]) == (2.5 / 3, 0.25, {"j": 2})
+    assert ("flip_rate" in found) is (kind == "self_consistency")
+    assert found.get("flip_rate", 1 - 2.5 / 3) == 1 - 2.5 / 3
+
+
+def test_a_scorer_is_stored_without_what_is_empty() -> None:
+    assert INFO.to_stored() == {"name": "f", "signature": "f@1", "scale": 1.0, "lower_is_better": False}
+    assert [replace(INFO, scale=4.0, lower_is_better=lower).goodness(1.0) for lower in (False, True)] == [0.25, 0.75]

@@ -94,6 +94,7 @@ def test_every_scorer_can_be_named(name: str):
         ("Faithfulness", "did you mean .*faithfulness"),
         ("", "unknown scorer ''"),
         ("bias, toxicity", r'names 2 scorers; .*: scorers=\["bias", "toxicity"\]'),
+        ("bias, toxicty", "unknown scorer 'bias, toxicty'"),
         ("zzz", "unknown scorer 'zzz'; known: answer_correctness, "),
         ("faithfulness(scal=10)", r"faithfulness: unknown parameter 'scal'; did you mean scale\?"),
         ("faithfulness(signature='x')", "unknown parameter 'signature'"),

@@ -219,8 +219,8 @@ class RunConfig(Thresholds, Outputs):
     def load(cls, data: str, **given: Any) -> RunConfig:
         """The settings of a run from a data file or a TOML file, and the options given on the command line.
 
-        An empty option keeps the file's setting; mappings are merged. Raises ConfigError with the file, the key, the
-        expected value and the actual one.
+        An option replaces the file's setting; mappings are merged; None keeps it. Raises ConfigError with the file, the
+        key, the expected value and the actual one.
         """
         is_toml = data.endswith(".toml")
         settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
@@ -234,7 +234,7 @@ class RunConfig(Thresholds, Outputs):
         for name, value in given.items():
             if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
                 settings[name] |= value
-            elif value is not None and value not in ([], {}):
+            elif value is not None:
                 settings[name] = value
                 in_file.discard(name)
         for name in in_file & CRITERIA.keys():
