@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -404,7 +405,7 @@ class Judging(Judge):
 
 def own(base: type[Any], **body: Any) -> type[Any]:
     """A class of one's own."""
-    return type(base)("Own", (base,), body)
+    return types.new_class("Own", (base,), exec_body=lambda namespace: namespace.update(body))
 
 
 def key_of(value: Any) -> str:

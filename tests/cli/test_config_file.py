@@ -30,8 +30,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
 
 def at(settings: Any, path: str) -> Any:
+    """The value at a path of names and indices."""
     for name in path.split("."):
-        settings = settings[int(name)] if isinstance(settings, list) else settings[name]
+        settings = settings[int(name) if name.isdigit() else name]
     return settings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import tomllib
@@ -22,8 +23,11 @@ from evalstone import (
     parse_judge,
 )
 from evalstone.errors import ConfigError
+from evalstone.judges.parse import table_of
 
 A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
+DEEPEST = f"{'self_consistency(' * 21}{{}}{')' * 21}"
+"""A judge in 21 others, so that it has one level of brackets in 20 levels of them."""
 
 
 @pytest.mark.parametrize(
@@ -118,12 +122,27 @@ def test_a_judge_in_a_table(toml: str, judge: Any) -> None:
         ({"panel": ["vllm/a", 5]}, "not 5"),
         ({}, "needs a model"),
         ("panel(" * 3000 + "lexical" + ")" * 3000, "more than 20 levels deep in 'panel(panel("),
+        (DEEPEST.format("panel(lexical, lexical)"), "more than 20 levels deep in"),
+        ("lexical@0", "unknown judge 'lexical@0'"),
+        ("vllm/a(model=b)", "vllm/a takes no model=… in a line"),
+        ("qwen3-8b", "did you mean ollama/qwen3-8b? Models are named provider/model"),
+        ("o3-mini", "did you mean openai/o3-mini?"),
         ({"model": "vllm/a", "log": 5}, "log must be the path"),
+        ({"model": "vllm/a", "log": ""}, "log must be the path"),
+        ({"model": "vllm/a", "panel": ["lexical"]}, "it has model, panel"),
     ],
 )
 def test_what_is_no_judge_is_refused_with_the_reason(spec: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
+    with pytest.raises(ConfigError, match=re.escape(told)):
         parse_judge(spec)
+
+
+def test_a_line_may_have_20_levels_of_brackets_and_a_key_is_text() -> None:
+    table: Any = table_of(DEEPEST.format("lexical"))
+    for _ in range(21):
+        (table,) = table["self_consistency"]
+    assert table == {"model": "lexical"}
+    assert table_of("vllm/a(api_key=0123, seed=0123)") == {"model": "vllm/a", "api_key": "0123", "seed": 123}
 
 
 @pytest.mark.parametrize("spec", ["lexical", "vllm/a"])

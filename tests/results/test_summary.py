@@ -174,7 +174,8 @@ def record(outcome: Outcome, *calls: JudgeCall, sample: str = "s", **more: Any) 
 
 
 def call(answer: Any = "a", **more: Any) -> JudgeCall:
-    return JudgeCall(**{"question": "q", "fingerprint": "p", "judge": "j", "answer": answer, **more})
+    fields: dict[str, Any] = {"question": "q", "fingerprint": "p", "judge": "j", "answer": answer, **more}
+    return JudgeCall(**fields)
 
 
 def counts_of(records: Iterable[Record]) -> ScorerCounts:

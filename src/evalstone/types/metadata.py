@@ -222,8 +222,6 @@ class RunMetadata:
         check_time(self.started, "started")
         if self.resumed_at:
             check_time(self.resumed_at, "resumed_at")
-        if any(scorer.scale <= 0 for scorer in self.scorers):
-            raise DataError("the scale of a scorer must be above 0")
         if min(self.seconds, self.resumed, self.dataset.samples) < 0:
             raise DataError("seconds, resumed and the dataset's samples must be 0 or more")
         for judge, stats in self.judge_stats.items():

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,16 @@ def test_a_table_with_a_kind_is_a_scorer() -> None:
 def test_one_can_be_written_on_the_command_line() -> None:
     question = "Is {{output}} kind?"
     assert parse_scorer(f"llm_classifier(question={question!r}, scale=10)") == LLMClassifier(question, scale=10)
+
+
+@pytest.mark.parametrize("form", ["{}(limit=3)", "table"])
+def test_parameters_of_a_function_are_refused(tmp_path: Path, form: str) -> None:
+    (tmp_path / "polite.py").write_text("def polite(*, output):\n    return True\n")
+    address = f"{tmp_path}/polite.py:polite"
+    spec: Any = {"name": address, "limit": 3} if form == "table" else form.format(address)
+    with pytest.raises(ConfigError) as raised:
+        parse_scorer(spec)
+    assert str(raised.value) == f"the scorer {address} takes no parameters: it is a scorer, and not a class of scorers"
 
 
 @pytest.mark.parametrize(
