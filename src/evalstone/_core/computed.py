@@ -3,18 +3,16 @@
     class Agent(Target):
         name = "agent"                      # or a field, name: str, or a property
 
-Type checkers have no declaration for this. pyright refuses an attribute where a property is declared, and takes all
-three where the type is a union with `Computed`; mypy takes all three where a property is declared. `MYPY` is true for
-mypy alone, so that each gets its own.
+Type checkers have no declaration for this. mypy takes all three where a property is declared, and pyright where the
+type is a union with `Computed`. So it is declared twice: first for mypy, to which the first declaration counts, and
+then for pyright, to which the last one does.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 T = TypeVar("T", covariant=True)
-
-MYPY: Literal[False] = False
 
 
 class Computed(Protocol[T]):

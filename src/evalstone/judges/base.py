@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, data
 from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
-from evalstone._core.computed import MYPY, Computed
+from evalstone._core.computed import Computed
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list
@@ -36,13 +36,10 @@ if TYPE_CHECKING:
 
     @dataclass(frozen=True)
     class _Identified:
-        if MYPY:
+        @property
+        def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
 
-            @property
-            def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
-
-        else:
-            identity: str | Computed[str] = field(init=False)
+        identity: str | Computed[str] = field(init=False)  # noqa: F811
 else:
     _Identified = object
 

@@ -25,7 +25,7 @@ import importlib
 import inspect
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from evalstone._core.addresses import built, find, is_address, of_kind
@@ -183,7 +183,7 @@ def _made(kind: type[Judge], settings: Mapping[str, Any], named: str) -> Judge:
     if missing:
         example = f"{named.removeprefix('the judge ')}({', '.join(f'{name}=…' for name in missing)})"
         raise ConfigError(absent(missing[0], f"{named} needs {joined(missing)}: {example}"))
-    return built(named, kind, arguments)
+    return built(named, cast("Callable[..., Judge]", kind), arguments)
 
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from evalstone._core.computed import MYPY, Computed
+from evalstone._core.computed import Computed
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import joined
 from evalstone._core.values import Value, require_callable
@@ -41,13 +41,11 @@ class Target(Value):
     """How many files a call opens, such as connections. The limit on open files lowers the concurrency."""
 
     if TYPE_CHECKING:
-        if MYPY:
 
-            @property
-            def name(self) -> str: ...  # pyright: ignore[reportRedeclaration]
+        @property
+        def name(self) -> str: ...  # pyright: ignore[reportRedeclaration]
 
-        else:
-            name: str | Computed[str] = field(init=False)
+        name: str | Computed[str] = field(init=False)  # noqa: F811
     else:
 
         @property

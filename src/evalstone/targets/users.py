@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.addresses import find, is_address
 from evalstone._core.code_identity import is_own_code, program_hash
-from evalstone._core.computed import MYPY, Computed
+from evalstone._core.computed import Computed
 from evalstone._core.declarations import NAME, Range, Rule, check_argument, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list, is_mapping
@@ -57,13 +57,11 @@ class User(Value):
         check_settings(self)
 
     if TYPE_CHECKING:
-        if MYPY:
 
-            @property
-            def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
+        @property
+        def identity(self) -> str: ...  # pyright: ignore[reportRedeclaration]
 
-        else:
-            identity: str | Computed[str] = field(init=False)
+        identity: str | Computed[str] = field(init=False)  # noqa: F811
     else:
 
         @property
