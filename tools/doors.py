@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import evalstone
-from evalstone.cli import judge, live, results, run, traces
+from evalstone.cli import check, judge, live, results, run, traces
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import Declared, declared
 from evalstone.live import Live
@@ -60,6 +60,7 @@ class Group:
 
 SAME = {
     "dataset": "samples",
+    "source": "samples",
     "data": "samples",
     "target.address": "target",
     "as_json": "json",
@@ -194,6 +195,7 @@ def groups() -> Iterator[Group]:
         ("Comparisons", evalstone.compare, results.compare),
         ("Drift", evalstone.drift, results.drift),
         ("Sample size", evalstone.power, results.power),
+        ("Data checks", evalstone.check, check.check),
         ("Calibrations", evalstone.calibrate, judge.calibrate),
         ("Audits", evalstone.audit, judge.audit),
         ("Live scoring", Live.__init__, traces.collect),

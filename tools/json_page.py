@@ -19,6 +19,7 @@ from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.audit import Audit, Effect
 from evalstone.results.calibration import Calibration
 from evalstone.results.compare import Comparison, ScorerComparison
+from evalstone.results.data_check import DataCheck
 from evalstone.results.drift import DriftResult
 from evalstone.results.gate import Gate
 from evalstone.results.human_labels import load_labels
@@ -48,6 +49,7 @@ RESULTS: Mapping[str, type] = {
     "calibrate": Calibration,
     "calibrate of several judges": JudgeComparison,
     "audit": Audit,
+    "check": DataCheck,
 }
 """The class of the result of each command."""
 OTHERS = {
@@ -156,6 +158,7 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         *comparison.corrected,
         evalstone.gate(now, min={"exact_match": 0.5}),
         evalstone.power(now),
+        evalstone.check([{"output": "Bern."}]),
         evalstone.drift(before, before),
         Experiment(runs={"a": before}),
     ]

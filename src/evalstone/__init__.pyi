@@ -111,6 +111,7 @@ from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.power_analysis import power as power
 from evalstone.results.run import Run as Run
 from evalstone.run.budget import StopSignal as StopSignal
+from evalstone.run.data_check import check as check
 from evalstone.run.notifier import SampleResult as SampleResult
 from evalstone.run.plan import BatchOptions as BatchOptions
 from evalstone.run.planning import TargetSpec as TargetSpec

@@ -25,6 +25,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "run --sequential": ("run data.jsonl -s contains --out g --sequential --min contains=0.9", 4, ""),
     "score": ("score -s contains --output Zürich→日本 --reference 日本", 0, ""),
     "demo": ("demo", 0, ""),
+    "check": ("check data.jsonl", 0, ""),
     "scorers": ("scorers", 0, ""),
     "scorers NAME": ("scorers faithfulness", 0, ""),
     "judges": ("judges", 0, ""),

@@ -55,6 +55,7 @@ CALLS = {
     "dry run of an experiment": "run e.toml --dry-run",
     "dry run of an audit": "audit labeled.jsonl --draw 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
     "demo": "demo --out demo --ledger new.db",
+    "check": "check outputs.jsonl",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
     "merge": "merge m",
     "report": "report a --slice-by kind",
@@ -202,6 +203,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "audit": lambda at: es.audit(str(at / "labeled.jsonl"), ledger=None, draw=4, perturbations=("repeat",)).to_dict(),
     "run": lambda at: es.evaluate(str(at / "outputs.jsonl"), [CONTAINS], ledger=None).to_dict(),
     "run an experiment": experiment,
+    "check": lambda at: es.check(str(at / "outputs.jsonl")).to_dict() | {"command": CHECKED},
     "score": lambda at: es.score("faithfulness", {"output": "Rome.", "context": ["Rome."]}).to_dict(),
     "live coverage": lambda at: coverage("shop", ledger=at / "l.db").to_dict(),
     "live drift": lambda at: live_drift(
@@ -210,6 +212,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "ledger info": lambda at: of_ledger(at).to_dict(),
     "ledger scores": lambda at: list_scores(at / "l.db", limit=2).to_dict(),
 }
+CHECKED = "evalstone run outputs.jsonl --scorer toxicity --judge openai/gpt-5.1"
 OF_THE_OCCASION = {"id", "seconds", "started", "run", "created", "location"}
 """What depends on when and where a command is run."""
 

@@ -15,6 +15,7 @@ from evalstone import (
     Score,
     audit,
     calibrate,
+    check,
     compare,
     drift,
     dry_run,
@@ -88,6 +89,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "live drift": evalstone.live.drift("base", ledger=ledger),
         "ledger": contents,
         "scores": list_scores(ledger, limit=4),
+        "data check": check([*ROWS, ROWS[0], {"output": 5, "context": 7}]),
     }
 
 

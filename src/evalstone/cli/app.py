@@ -30,6 +30,7 @@ _MORE = {
     "report": _JUDGING,
     "calibrate": _JUDGING,
     "audit": _JUDGING,
+    "check": _CHECKING,
     "drift": _CHECKING,
     "coverage": _CHECKING,
     "verify": _CHECKING,
@@ -65,6 +66,7 @@ LEDGER_COMMANDS = {
 }
 COMMANDS = {
     "run": ("run", "Score a dataset."),
+    "check": ("check", "Check a dataset before a run: fields, problems, scorers."),
     "score": ("run", "Score one sample."),
     "demo": ("run", "Score 60 bundled RAG answers with the lexical judge."),
     "scorers": ("catalog", "List the scorers, or describe one."),

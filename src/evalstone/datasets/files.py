@@ -18,7 +18,7 @@ from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pie
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
-from evalstone.datasets.tables import Rows
+from evalstone.datasets.tables import Refused, Rows
 from evalstone.errors import DataError
 
 READABLE = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -57,8 +57,9 @@ class DataFile:
         """Whether the file is a table."""
         return self.kind in _TABLES
 
-    def rows(self, *, by_id: bool = False) -> Rows:
-        """The rows with their positions, read one by one. by_id: as for `json_rows`.
+    def rows(self, *, by_id: bool = False, refused: Refused | None = None) -> Rows:
+        """The rows with their positions, read one by one. by_id: as for `json_rows`. refused: What is called for a line
+        of JSON Lines or a row of CSV that can't be read, which is left out then.
 
         Raises DataError if part of the file can't be read or is too long (see `row_limit`), or if the file expands to
         far more than its size (see `Expansion`).
@@ -67,7 +68,7 @@ class DataFile:
             yield from parquet_rows(self.location)
             return
         expansion = Expansion(self.location.size)
-        for row in _rows_of(self.kind, expansion.counted(self.text()), by_id=by_id):
+        for row in _rows_of(self.kind, expansion.counted(self.text()), refused, by_id=by_id):
             expansion.add_row()
             yield row
 
@@ -124,12 +125,13 @@ def find_all(path: str) -> list[DataFile]:
     return files
 
 
-def rows_of(files: Sequence[DataFile]) -> Rows:
-    """The rows of files, one after the other. If there are several, positions name the file: `line 3 of b.jsonl`."""
+def rows_of(files: Sequence[DataFile], refused: Refused | None = None) -> Rows:
+    """The rows of files, one after the other. If there are several, positions name the file: `line 3 of b.jsonl`.
+    refused: As for `DataFile.rows`."""
     for file in files:
         of = "" if len(files) == 1 else f" of {named(file.location.name)}"
         try:
-            for place, row in file.rows():
+            for place, row in file.rows(refused=refused):
                 yield place + of, row
         except DataError as error:
             raise DataError(f"{named(file.location.name)}: " if of else "", error) from None
@@ -162,15 +164,15 @@ def _missing(path: Path) -> str:
     return f"{named(str(path))} does not exist{hint}"
 
 
-def _rows_of(kind: str, pieces: Iterator[str], *, by_id: bool) -> Rows:
+def _rows_of(kind: str, pieces: Iterator[str], refused: Refused | None, *, by_id: bool) -> Rows:
     if kind == ".json":
         return json_rows(pieces, by_id=by_id)
     if kind in JSON_LINES:
-        return json_lines(pieces)
-    return _csv_rows(pieces, "\t" if kind == ".tsv" else ",")
+        return json_lines(pieces, refused=refused)
+    return _csv_rows(pieces, "\t" if kind == ".tsv" else ",", refused)
 
 
-def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
+def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) -> Rows:
     """The rows of a CSV file with a header. Empty cells are None. The position of a row is the line where it starts.
 
     The delimiter of a .csv file is the most frequent of comma, semicolon and tab outside quotes in the header, or that
@@ -190,7 +192,14 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
                 header = _header(cells, line)
                 unnamed = len(cells) - len(header)
             elif header is not None and any(cell.strip() for cell in cells):
-                yield f"line {line}", _row(header, cells, line, unnamed)
+                try:
+                    row = _row(header, cells, line, unnamed)
+                except DataError as error:
+                    if refused is None:
+                        raise
+                    refused(error)
+                else:
+                    yield f"line {line}", row
             line = reader.line_num + first
             source.start_row(line)
     except csv.Error as error:
@@ -198,6 +207,14 @@ def _csv_rows(pieces: Iterator[str], delimiter: str) -> Rows:
         raise DataError(f"line {line}: broken CSV ({escaped(error)}){hint}") from None
     finally:
         csv.field_size_limit(limit)
+
+
+def delimiter_of(file: DataFile) -> str:
+    """The delimiter of a CSV file; "" for other files. Raises DataError as `DataFile.text` does."""
+    if file.kind not in (".csv", ".tsv"):
+        return ""
+    lines = (line for _, line in numbered_lines(file.text(), any_end=True))
+    return _csv_start(lines, "\t" if file.kind == ".tsv" else ",")[0]
 
 
 def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, str, int]:

@@ -15,7 +15,7 @@ from evalstone._core.file_format import own_row
 from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
 from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import is_telemetry
-from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
+from evalstone.datasets.tables import LIST_NAMES, Refused, Rows, rows_in
 from evalstone.errors import DataError, of_another_type
 
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
@@ -24,22 +24,34 @@ _BLANK = re.compile(r"[ \t\n\r]*+")
 _LONGEST_TOKEN = 16
 
 
-def json_lines(pieces: Iterable[str], first: int = 1) -> Rows:
+def json_lines(pieces: Iterable[str], first: int = 1, refused: Refused | None = None) -> Rows:
     """The JSON value of each line, without blank lines, and without the formats of evalstone's own files.
 
-    first: The number of the first line. Raises DataError, with line and column, for invalid JSON; and for a line that
-    is too long.
+    first: The number of the first line. refused: What is called for a line that isn't JSON, which is left out then.
+    Raises DataError, with line and column, for invalid JSON; and for a line that is too long.
     """
     limit = row_limit()
     for number, line in numbered_lines(pieces, first):
-        if line and not line.isspace():
-            row = parse_json(line, number, limit=limit)
-            if is_object(row) and "format" in row:
-                try:
-                    row = own_row(row)
-                except DataError as error:
-                    raise DataError(f"line {number}: ", error) from None
-            yield f"line {number}", row
+        if not line or line.isspace():
+            continue
+        try:
+            row = _line_value(line, number, limit)
+        except DataError as error:
+            if refused is None:
+                raise
+            refused(error)
+            continue
+        yield f"line {number}", row
+
+
+def _line_value(line: str, number: int, limit: int) -> Any:
+    row = parse_json(line, number, limit=limit)
+    if is_object(row) and "format" in row:
+        try:
+            return own_row(row)
+        except DataError as error:
+            raise DataError(f"line {number}: ", error) from None
+    return row
 
 
 def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:

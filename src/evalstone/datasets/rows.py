@@ -75,9 +75,17 @@ class RowReader:
         mapping: The `map` of `sample_from`.
         text_cells: Whether every cell is a text, as in CSV. Then a missing cell is a blank one, which is a blank answer
             in a column of the output, and a text may be a list or an object that was written out.
+        problems: Where errors of single fields are collected. A field with an error is then read as absent.
     """
 
-    def __init__(self, mapping: ColumnMapping | None = None, *, text_cells: bool = False) -> None:
+    def __init__(
+        self,
+        mapping: ColumnMapping | None = None,
+        *,
+        text_cells: bool = False,
+        problems: list[DataError] | None = None,
+    ) -> None:
+        self._problems = problems
         self.columns = Columns(mapping)
         self.text_cells = text_cells
         self.ignored: dict[str, None] = {}
@@ -331,7 +339,10 @@ class RowReader:
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
             of_field = DataError(f"{name} ", error, hint)
             of_field.field = of_field.field or field
-            raise of_field from None
+            if self._problems is None:
+                raise of_field from None
+            self._problems.append(of_field)
+            return None
 
 
 def _plain(fields: tuple[str, ...], values: Iterable[Any]) -> Sample | None:

@@ -6,7 +6,7 @@ Tables of pandas, polars, pyarrow and Hugging Face are recognized by their metho
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
@@ -21,6 +21,8 @@ from evalstone.types import Sample
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
 """Rows with their positions, for error messages."""
+Refused: TypeAlias = Callable[[DataError], None]
+"""What is called for a row that can't be read, instead of ending there."""
 
 
 class ColumnsToDict(Protocol):

@@ -24,6 +24,12 @@ from evalstone.results.corrections import CorrectedDifference as CorrectedDiffer
 from evalstone.results.corrections import CorrectedSlice as CorrectedSlice
 from evalstone.results.corrections import PPIResult as PPIResult
 from evalstone.results.corrections import RoganGladenResult as RoganGladenResult
+from evalstone.results.data_check import CheckedField as CheckedField
+from evalstone.results.data_check import CheckedScorer as CheckedScorer
+from evalstone.results.data_check import DataCheck as DataCheck
+from evalstone.results.data_check import DataProblem as DataProblem
+from evalstone.results.data_check import Duplicates as Duplicates
+from evalstone.results.data_check import UnreadColumn as UnreadColumn
 from evalstone.results.disagreements import Disagreement as Disagreement
 from evalstone.results.disagreements import DisagreementKind as DisagreementKind
 from evalstone.results.drift import DriftResult as DriftResult

@@ -1,0 +1,34 @@
+"""`evalstone check`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import evalstone
+from evalstone._core.front_ends import COMMAND_LINE
+from evalstone.cli import options
+from evalstone.cli.completion import FILE
+from evalstone.cli.options import Outputs
+from evalstone.cli.output import formats, present, prints_to_stderr
+from evalstone.results.endings import ExitCode
+
+
+def check(
+    data: Annotated[
+        str,
+        options.argument("DATA", "A file, or what else run takes as DATA.", complete=FILE),
+    ],
+    map: options.Map = None,
+    *,
+    outputs: Outputs,
+) -> int:
+    """Check a dataset before a run.
+
+    Shows how the data are read, all problems at once, and which scorers can score them. Asks no judge and stores
+    nothing.
+    """
+    with prints_to_stderr():
+        result = evalstone.check(data, map=map)
+    view = result.view(COMMAND_LINE)
+    present(view, formats(view, outputs, result.to_dict()))
+    return ExitCode.OK if result.passed else ExitCode.CHECK_FAILED

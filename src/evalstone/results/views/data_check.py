@@ -1,0 +1,125 @@
+"""A check of data as a view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import count, percent, safe
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.languages import LANGUAGE_NAMES
+from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, table, words
+
+if TYPE_CHECKING:
+    from evalstone.results.data_check import DataCheck
+
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+
+
+def data_check_view(check: DataCheck, front_end: FrontEnd = PYTHON) -> View:
+    """How the data are read, all problems, and which scorers can score them."""
+    sections = (
+        *_problems(check, front_end),
+        _fields(check),
+        *_columns(check),
+        *_first(check),
+        *_samples(check),
+        *_scorers(check),
+        *_next(check),
+    )
+    return View(check.source, _lead(check), sections, footer=FOOTER)
+
+
+def _lead(check: DataCheck) -> str:
+    parts = [count(check.rows, "row"), count(check.samples, "sample")]
+    if check.encoding:
+        parts.append(check.encoding)
+    if check.delimiter:
+        parts.append(f"delimiter {_DELIMITERS.get(check.delimiter, check.delimiter)}")
+    parts.append(count(check.n_problems, "problem"))
+    return " · ".join(parts)
+
+
+def _problems(check: DataCheck, front_end: FrontEnd) -> Iterator[Section]:
+    if check.passed:
+        return
+    rows = tuple(
+        (Cell(one.place or "file"), Cell(one.field), Cell(safe(one.error.text(front_end), 600)))
+        for one in check.problems
+    )
+    more = check.n_problems - len(check.problems)
+    notes = (f"{count(more, 'more problem')} not listed.",) if more else ()
+    if not check.complete:
+        notes = (*notes, "The rest of the data was not read.")
+    listed = Table("Problems", (words("place"), words("field"), words("problem")), rows)
+    yield Section("Problems", tables=(listed,), notes=notes)
+
+
+def _fields(check: DataCheck) -> Section:
+    columns = (words("field"), words("read from"), Column("values"), Column("blank"), Column("missing"))
+    rows = tuple(
+        (
+            Cell(one.field, "strong"),
+            Cell(", ".join(one.columns) or "other fields", quoted=bool(one.columns)),
+            Cell(f"{one.values:,}"),
+            Cell(f"{one.blank:,}"),
+            Cell(f"{check.samples - one.values - one.blank:,}"),
+        )
+        for one in check.fields
+    )
+    return Section("Fields", tables=(table("Fields", columns, rows),), notes=check.remarks)
+
+
+def _columns(check: DataCheck) -> Iterator[Section]:
+    if check.unread:
+        rows = tuple((Cell(one.column, quoted=True), Cell(one.reason)) for one in check.unread)
+        listed = Table("Columns that are no field", (words("column"), words("why")), rows)
+        yield Section("Columns that are no field", tables=(listed,))
+
+
+def _first(check: DataCheck) -> Iterator[Section]:
+    names = list(dict.fromkeys(name for row in check.first for name in row))
+    if names:
+        rows = tuple((Cell(name), *(Cell(row.get(name, ""), quoted=True) for row in check.first)) for name in names)
+        columns = (words("field"), *(words(f"sample {number}") for number in range(1, len(check.first) + 1)))
+        yield Section("First samples", tables=(Table("First samples", columns, rows),))
+
+
+def _samples(check: DataCheck) -> Iterator[Section]:
+    if not check.samples:
+        return
+    repeated = check.duplicates
+    lines = [
+        f"{count(repeated.samples, 'sample')} with the contents of an earlier one, "
+        f"{repeated.inputs:,} with the same input" + (f": {', '.join(repeated.first)}" if repeated.first else ""),
+        "Languages, by common words and scripts: "
+        + ", ".join(
+            f"{LANGUAGE_NAMES[name]} {number:,} ({percent(number / check.samples)})"
+            for name, number in check.languages.items()
+        ),
+    ]
+    yield Section("Samples", tuple(lines))
+
+
+def _scorers(check: DataCheck) -> Iterator[Section]:
+    able = [one for one in check.scorers if one.samples]
+    if able:
+        columns = (words("scorer"), Column("samples"), words("judge"), words("other samples"))
+        rows = tuple(
+            (Cell(one.name, "strong"), Cell(f"{one.samples:,}"), Cell("yes" if one.judged else "no"), Cell(one.lacks))
+            for one in able
+        )
+        yield Section("Scorers that can score them", tables=(table("Scorers that can score them", columns, rows),))
+    lacking: dict[str, list[str]] = {}
+    for one in check.scorers:
+        if not one.samples and one.lacks:
+            lacking.setdefault(one.lacks, []).append(one.name)
+    if lacking:
+        rows = tuple((Cell(lacks), Cell(", ".join(names))) for lacks, names in lacking.items())
+        listed = Table("Other scorers", (words("what the data lack"), words("scorers")), rows)
+        yield Section("Other scorers", tables=(listed,))
+
+
+def _next(check: DataCheck) -> Iterator[Section]:
+    if check.command:
+        yield Section("Next", (check.command,))

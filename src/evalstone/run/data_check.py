@@ -1,0 +1,392 @@
+"""Checks data without asking a judge: how they are read, all problems at once, and which scorers can score them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from evalstone._core import sync
+from evalstone._core.display import count, escaped, joined, named, nearest, safe
+from evalstone._core.files import encoding_of
+from evalstone._core.json import storable
+from evalstone._core.phases import phase
+from evalstone.agents.formats.records import is_telemetry
+from evalstone.agents.notes import Notes
+from evalstone.datasets import Dataset, Samples, load
+from evalstone.datasets.columns import FIELD_NAMES, ColumnMapping, field_of
+from evalstone.datasets.files import DataFile, delimiter_of, file_name, find_all, rows_of, standard_input
+from evalstone.datasets.loading import IN_MEMORY
+from evalstone.datasets.own_code import names_code
+from evalstone.datasets.rows import RowReader
+from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
+from evalstone.errors import DataError, EvalstoneError, JudgeDeclined
+from evalstone.questions.base import Question
+from evalstone.results.data_check import (
+    CheckedField,
+    CheckedScorer,
+    DataCheck,
+    DataProblem,
+    Duplicates,
+    UnreadColumn,
+)
+from evalstone.scorers.base import Scorer, is_absent
+from evalstone.scorers.described import built_in
+from evalstone.types import SAMPLE_FIELDS, Sample, Skipped
+from evalstone.types.reserved_metadata import RESERVED_METADATA
+from evalstone.types.sample_language import sample_language
+from evalstone.types.samples import LISTS
+
+A = TypeVar("A")
+MOST_PROBLEMS = 100
+_FIRST = 3
+_PAIRS = 3
+_SUGGESTED = (
+    *("faithfulness", "context_relevance", "factual_correctness", "answer_relevancy", "rouge_l"),
+    *("trajectory_accuracy", "tool_call_accuracy", "precision_at_k"),
+)
+"""The scorers that a command suggests, the most telling first. The lexical judge can answer their questions."""
+_MOST_SUGGESTED = 3
+_OF_ANY_ANSWER = "toxicity"
+_MODEL = "openai/gpt-5.1"
+_LONGEST = 60
+_FILES = 1 << 20
+"""More files than data have."""
+
+
+def check(source: Samples, *, map: ColumnMapping | None = None) -> DataCheck:
+    """Check data: how they are read, what is wrong with them, and which scorers can score them.
+
+    Every row is read, one by one, and all problems are collected instead of raising an error for the first. No judge is
+    asked, and nothing is stored.
+
+    Args:
+        source: What `load` takes.
+        map: Sample field to column, as for `load`.
+
+    Raises:
+        DataError: There is no such file, or its name has an unknown suffix.
+        ConfigError: `map` has an unknown field, or a function can't be imported or returns no samples.
+    """
+    return _Inspection(map).of(source)
+
+
+@dataclass
+class _Rows:
+    """Where rows come from."""
+
+    name: str
+    rows: Rows
+    encoding: str = ""
+    delimiter: str = ""
+    text_cells: bool = False
+    path: str = ""
+    """What a command calls the data; "" if it can't."""
+
+
+@dataclass
+class _Shape:
+    """Samples that have the same fields."""
+
+    example: Sample
+    samples: int = 0
+
+
+@dataclass
+class _Inspection:
+    map: ColumnMapping | None
+    problems: list[DataProblem] = field(default_factory=list[DataProblem])
+    n_problems: int = 0
+    rows: int = 0
+    samples: int = 0
+    complete: bool = True
+    values: Counter[str] = field(default_factory=Counter[str])
+    blanks: Counter[str] = field(default_factory=Counter[str])
+    languages: Counter[str] = field(default_factory=Counter[str])
+    shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict[tuple[str, ...], _Shape])
+    first: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    notes: Notes = field(default_factory=lambda: Notes("sample"))
+
+    def __post_init__(self) -> None:
+        self.ids, self.contents, self.inputs = _Seen(), _Seen(), _Seen()
+
+    def of(self, source: Samples) -> DataCheck:
+        of_fields: list[DataError] = []
+        found = self._opened(source)
+        if isinstance(found, Dataset):
+            for number, sample in enumerate(found, start=1):
+                self._add(sample, f"sample {number}")
+            path = "" if found.name == IN_MEMORY or not isinstance(source, str | os.PathLike) else os.fspath(source)
+            return self._result(_Rows(found.name, iter(()), path=path), found.columns, found.ignored, found.notes)
+        reader = RowReader(self.map, text_cells=found.text_cells, problems=of_fields)
+        try:
+            with phase(f"checking {found.name}", "row") as reading:
+                for place, row in reading.count(found.rows):
+                    self.rows += 1
+                    self._read(reader, row, place, of_fields)
+        except DataError as error:
+            self.complete = False
+            self._refuse("", error)
+        try:
+            reader.columns.check()
+        except DataError as error:
+            self._refuse("", error)
+        if not self.rows and not self.n_problems:
+            self._refuse("", DataError("there are no samples"))
+        notes = (*reader.notes(), *self.notes.lines())
+        return self._result(found, reader.columns.became, reader.ignored, notes)
+
+    def _opened(self, source: Samples) -> _Rows | Dataset:
+        """The rows of the data; a dataset for samples that are made of more than one row each, or aren't rows."""
+        if isinstance(source, Dataset) or names_code(source):
+            return load(source, map=self.map)
+        if isinstance(source, str | os.PathLike):
+            if Path(source) == Path("-"):
+                return _Rows("stdin", standard_input())
+            files = find_all(os.fspath(source))
+            if not files[0].cells and is_telemetry(_first_row(files)):
+                return load(source, map=self.map)
+            encoding = "" if files[0].kind == ".parquet" else _encoding(files[0])
+            name = escaped(file_name(files, named(os.fspath(source))))
+            return _Rows(
+                name,
+                rows_of(files, self._refuse_row),
+                encoding,
+                delimiter_of(files[0]),
+                files[0].kind in (".csv", ".tsv"),
+                os.fspath(source),
+            )
+        if is_table(source):
+            return _Rows(IN_MEMORY, table_rows(source))
+        items = cast("list[Any]", source) if isinstance(source, list | tuple) else []
+        if items and is_telemetry(items[0]):
+            return load(source, map=self.map)
+        return _Rows(IN_MEMORY, memory_rows(source))
+
+    def _refuse_row(self, error: DataError) -> None:
+        self.rows += 1
+        self._refuse("", error)
+
+    def _refuse(self, place: str, error: DataError, of_field: str = "") -> None:
+        self.n_problems += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(DataProblem(place=place, field=of_field, message=str(error), error=error))
+
+    def _read(self, reader: RowReader, row: object, place: str, of_fields: list[DataError]) -> None:
+        of_fields.clear()
+        sample = None
+        try:
+            sample = row if isinstance(row, Sample) else reader.read(row, "")
+        except DataError as error:
+            self._refuse(place, error)
+        messages = set[str]()
+        for error in of_fields:
+            if (text := str(error)) not in messages:  # a field may be read twice
+                messages.add(text)
+                self._refuse(place, error, error.field or "")
+        if sample is not None and not of_fields:
+            self._add(sample, place)
+
+    def _add(self, sample: Sample, place: str) -> None:
+        self.samples += 1
+        number = self.samples
+        if sample.id != sample.default_id:
+            self.ids.add(storable(sample.id), place)
+        self.contents.add(sample.content_hash, place)
+        if sample.input is not None:
+            self.inputs.add(sample.input, place)
+        self.languages[sample_language(sample)] += 1
+        self.notes.add_messages(sample.messages, sample.id)
+        present: list[str] = []
+        for name in SAMPLE_FIELDS:
+            value = getattr(sample, name)
+            if value is None or (name in LISTS and not value) or name == "metadata":
+                continue
+            if name != "group" and is_absent(value):
+                self.blanks[name] += 1
+            else:
+                self.values[name] += 1
+                present.append(name)
+        present += (name for name in RESERVED_METADATA if sample.metadata.get(name) is not None)
+        shape = self.shapes.setdefault(tuple(present), _Shape(sample))
+        shape.samples += 1
+        if number <= _FIRST:
+            self.first.append(dict(_texts(sample)))
+
+    def _result(
+        self, found: _Rows, became: Mapping[str, str], ignored: Iterable[str], notes: Iterable[str]
+    ) -> DataCheck:
+        for later, first in self.ids.repeated():
+            self._refuse(later, DataError(f"its ID is already used by {first}"), "id")
+        same_inputs = self.inputs.repeated()
+        columns: dict[str, list[str]] = {}
+        for column, name in became.items():
+            columns.setdefault(name, []).append(column)
+        fields = [
+            CheckedField(
+                field=name,
+                columns=tuple(columns.get(name, ())),
+                values=self.values[name] if name not in ("id", "metadata") else self.samples,
+                blank=self.blanks[name],
+            )
+            for name in FIELD_NAMES
+            if name in columns or self.values[name] or self.blanks[name]
+        ]
+        scorers = sorted(self._scorers(), key=lambda one: -one.samples)
+        return DataCheck(
+            source=found.name,
+            rows=self.rows or self.samples,
+            samples=self.samples,
+            encoding=found.encoding,
+            delimiter=found.delimiter,
+            fields=tuple(fields),
+            unread=tuple(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
+            problems=tuple(self.problems),
+            n_problems=self.n_problems,
+            complete=self.complete,
+            duplicates=Duplicates(
+                samples=len(self.contents.repeated()),
+                inputs=len(same_inputs),
+                first=tuple(f"{later} = {first}" for later, first in same_inputs[:_PAIRS]),
+            ),
+            languages=dict(self.languages.most_common()),
+            scorers=tuple(scorers),
+            remarks=tuple(notes),
+            first=tuple(self.first),
+            command=self._command(found.path, scorers),
+        )
+
+    def _scorers(self) -> Iterator[CheckedScorer]:
+        if not self.samples:
+            return
+        for one in built_in():
+            if one.applies_another:
+                continue
+            required = [name for name, default, *_ in one.parameters if default is MISSING]
+            if required:
+                lacks = f"needs its {'parameter' if len(required) == 1 else 'parameters'} {joined(required)}"
+                yield CheckedScorer(name=one.name, samples=0, judged=bool(one.questions), lacks=lacks)
+                continue
+            able, lacks = 0, ""
+            for shape in self.shapes.values():
+                lacking = sync.run(_lacking(one.kind(), shape.example))
+                able += 0 if lacking else shape.samples
+                lacks = lacks or lacking
+            yield CheckedScorer(name=one.name, samples=able, judged=bool(one.questions), lacks=lacks)
+
+    def _command(self, path: str, scorers: Iterable[CheckedScorer]) -> str:
+        able = {one.name: one for one in scorers if one.samples}
+        if not path or path == "-" or self.n_problems or not able:
+            return ""
+        chosen = [name for name in _SUGGESTED if name in able and 2 * able[name].samples >= self.samples]
+        chosen = chosen[:_MOST_SUGGESTED] or [_OF_ANY_ANSWER if _OF_ANY_ANSWER in able else next(iter(able))]
+        options = [f"--scorer {name}" for name in chosen]
+        for name, columns in (self.map or {}).items():
+            listed = [columns] if isinstance(columns, str) else columns
+            options += (f"--map {shlex.quote(f'{name}={column}')}" for column in listed)
+        foreign = sum(number for name, number in self.languages.items() if name not in ("en", ""))
+        unanswered = any(able[name].judged and name not in _SUGGESTED for name in chosen)
+        if unanswered or 2 * foreign > self.samples:
+            options.append(f"--judge {_MODEL}")
+        return " ".join(("evalstone run", shlex.quote(path), *options))
+
+
+class _Seen:
+    """The hashes of values and where they were seen, in 16 bytes each."""
+
+    def __init__(self) -> None:
+        self._hashes, self._numbers = array("q"), array("q")
+        self._kind = ""
+        self._files: dict[str, int] = {}
+
+    def add(self, value: str, place: str) -> None:
+        """Add a value with its place: `line 3`, or `line 3 of b.jsonl`."""
+        self._kind, _, rest = place.partition(" ")
+        digits, _, file = rest.partition(" ")
+        self._hashes.append(hash(value))
+        self._numbers.append(int(digits) * _FILES + self._files.setdefault(file, len(self._files)))
+
+    def repeated(self) -> list[tuple[str, str]]:
+        """The places of values that were seen before, each with the place of the first, in order."""
+        import numpy as np  # noqa: PLC0415 - slow to import
+
+        hashes = np.frombuffer(self._hashes, dtype=np.int64) if self._hashes else np.empty(0, dtype=np.int64)
+        order = np.argsort(hashes, kind="stable")
+        same = np.zeros(len(hashes), dtype=bool)
+        same[1:] = hashes[order][1:] == hashes[order][:-1]
+        starts = np.maximum.accumulate(np.where(same, 0, np.arange(len(hashes)))) if len(hashes) else order
+        pairs = sorted(zip(order[same].tolist(), order[starts[same]].tolist(), strict=True))
+        return [(self._place(later), self._place(first)) for later, first in pairs]
+
+    def _place(self, index: int) -> str:
+        number, file = divmod(self._numbers[index], _FILES)
+        return f"{self._kind} {number} {[*self._files][file]}".rstrip()
+
+
+async def _lacking(scorer: Scorer, sample: Sample) -> str:
+    """What a sample lacks for a scorer; "" if it can be scored, or if the judge is asked about it."""
+    asked = False
+
+    async def ask(question: Question[A]) -> A:
+        nonlocal asked
+        asked = True
+        raise JudgeDeclined("no judge is asked")
+
+    try:
+        outcome = await scorer.run(ask, sample)
+    except EvalstoneError as error:
+        return "" if asked else _without_name(scorer, str(error))
+    return _without_name(scorer, outcome.reason) if isinstance(outcome, Skipped) and not asked else ""
+
+
+def _without_name(scorer: Scorer, reason: str) -> str:
+    return reason.removeprefix(f"{scorer.name}: ").removeprefix(f"{scorer.name} ")
+
+
+def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
+    """The texts of a sample that is shown, by field."""
+    for name in ("input", "output", "reference", "instructions"):
+        if (text := getattr(sample, name)) is not None:
+            yield name, safe(text, _LONGEST)
+    if sample.context is not None:
+        passages = " | ".join(safe(passage, _LONGEST) for passage in sample.context[:_FIRST])
+        yield "context", f"{count(len(sample.context), 'passage')}: {passages}" if sample.context else "no passages"
+    if sample.messages:
+        yield "messages", count(len(sample.messages), "message")
+
+
+def _why(column: str, columns: Mapping[str, list[str]]) -> str:
+    """Why a column is no field."""
+    known = field_of(column)
+    if known is not None and known in columns:
+        return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
+    if column in RESERVED_METADATA:
+        return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
+    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
+    near = next((name for name in nearest(column, names) if field_of(name) not in columns), None)
+    hint = "" if near is None else f"; if it is the {field_of(near)}, map it to that"
+    return f"no field has this name; kept in the metadata{hint}"
+
+
+def _encoding(file: DataFile) -> str:
+    """The encoding of a file, as it says itself, or UTF-8. Raises DataError if the file can't be read."""
+    try:
+        with file.location.open() as stream:
+            start = b"" if file.zipped else stream.read(4)
+    except OSError as error:
+        raise DataError(f"{named(str(file.location))} cannot be read: {error.strerror or error}") from None
+    name, mark = encoding_of(start)
+    return name.removesuffix("-le").removesuffix("-be").upper() + (" with a byte order mark" if mark else "")
+
+
+def _first_row(files: Iterable[DataFile]) -> Any:
+    """The first row that can be read; None if there is none."""
+    try:
+        return next((row for _, row in rows_of([*files], lambda _: None)), None)
+    except DataError:
+        return None

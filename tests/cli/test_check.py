@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Evalstone
+
+
+def test_the_command_that_it_suggests_runs(tmp_path: Path, evalstone: Evalstone) -> None:
+    path = tmp_path / "my data.csv"
+    path.write_text("q,a,docs\nWhere is Bern?,It is in the country.,Bern is a city of the country.\n")
+    mapping = ("--map", "input=q", "--map", "output=a", "--map", "context=docs")
+    done = evalstone("check", "my data.csv", *mapping, "--json")
+    assert done.returncode == 0
+    command = shlex.split(json.loads(done.stdout)["command"])
+    assert command[:3] == ["evalstone", "run", "my data.csv"]
+    assert "faithfulness" in command
+    run = evalstone(*command[1:], "--ledger", "l.db")
+    assert (run.returncode, "faithfulness" in run.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(("data", "code"), [('{"output": "a"}', 0), ('{"output": [1]}', 1), ("", 1), (None, 2)])
+def test_exit_codes(tmp_path: Path, evalstone: Evalstone, data: str | None, code: int) -> None:
+    if data is not None:
+        (tmp_path / "d.jsonl").write_text(data)
+    assert evalstone("check", "d.jsonl").returncode == code

@@ -1,0 +1,146 @@
+"""A check of data: how they are read, all problems at once, and which scorers can score them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from evalstone import ConfigError, DataError, Sample, check, load
+from evalstone.results import DataCheck
+from evalstone.run.data_check import MOST_PROBLEMS
+
+CSV = """\
+id;question;answer;contexts;ground_truth;topic;response
+a;Where is Bern?;draft;['Bern is a city.' 'It is old.'];Switzerland;geo;It is in Switzerland.
+b;Where is Bern?;draft;['Bern', 'cut;;geo;It is in Switzerland.
+c;Who wrote Emma?;draft;['Emma is by Jane.'];Jane Austen;books
+a;Where is Bern?;draft;Bern is a city.;;;
+"""
+
+
+def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(CSV)
+    checked = check(path)
+    assert [(one.place, one.field) for one in checked.problems] == [("line 3", "context"), ("", ""), ("line 5", "id")]
+    broken, short, twice = (one.message for one in checked.problems)
+    assert "must be a complete list" in broken
+    assert short.startswith("line 4: 6 cells for 7 columns")
+    assert twice == "its ID is already used by line 2"
+    assert (checked.rows, checked.samples, checked.n_problems, checked.passed) == (4, 2, 3, False)
+    assert (checked.encoding, checked.delimiter, checked.complete, checked.command) == ("UTF-8", ";", True, "")
+
+
+def test_all_fields_of_a_row_are_looked_at() -> None:
+    checked = check([{"input": 5, "output": [1], "context": 7, "weight": "x"}, {"output": "a"}])
+    assert [(one.place, one.field) for one in checked.problems] == [
+        *(("item 1", name) for name in ("output", "context", "weight")),
+    ]
+    assert check([{"output": 5, "messages": "hello"}]).n_problems == 1
+
+
+def test_lines_that_are_not_json_are_listed_and_the_others_read(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"output": "a"}\n{"output": \n{"output": "b", "output": "c"}\n{"output": "d"}\n')
+    checked = check(path)
+    assert [one.message.split(":")[0] for one in checked.problems] == ["line 2, column 12", "line 3"]
+    assert (checked.rows, checked.samples) == (4, 2)
+
+
+def test_data_that_end_in_a_problem_are_incomplete(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('input,output\na,b\nc,"d\n')
+    checked = check(path)
+    assert (checked.complete, checked.samples) == (False, 1)
+    assert "line 3: broken CSV" in checked.problems[0].message
+    assert "The rest of the data was not read." in str(checked)
+
+
+def test_problems_are_counted_beyond_those_that_are_listed() -> None:
+    checked = check([{"output": [1]}] * (MOST_PROBLEMS + 7))
+    assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 7)
+    assert "7 more problems not listed." in str(checked)
+
+
+def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(("\n".join(CSV.splitlines()[:2]) + "\n;;;;;;\n").encode("utf-16"))
+    checked = check(path)
+    assert checked.encoding == "UTF-16 with a byte order mark"
+    assert [(one.field, *one.columns, one.values, one.blank) for one in checked.fields] == [
+        ("id", "id", 1, 0),
+        ("input", "question", 1, 0),
+        ("output", "response", 1, 0),
+        ("context", "contexts", 1, 0),
+        ("reference", "ground_truth", 1, 0),
+    ]
+    assert {one.column: one.reason for one in checked.unread} == {
+        "answer": "output is read from response; kept in the metadata",
+        "topic": "no field has this name; kept in the metadata",
+    }
+    assert checked.first[0]["context"] == "2 passages: Bern is a city. | It is old."
+
+
+def test_a_column_with_a_similar_name_may_be_the_field() -> None:
+    (unread,) = check([{"question": "q", "anwser": "a"}]).unread
+    assert unread.reason.endswith("; if it is the output, map it to that")
+    (unread,) = check([{"output": "a", "retrieved": ["1"]}]).unread
+    assert "retrieval metrics" in unread.reason
+
+
+def test_duplicates_blanks_and_languages_are_counted() -> None:
+    german = "Bern liegt in der Schweiz und ist die Hauptstadt des Landes."
+    rows = [{"input": "q", "output": german}, {"input": "q", "output": " "}, {"input": "r", "output": "x"}]
+    checked = check([*rows, rows[0]])
+    assert (checked.duplicates.samples, checked.duplicates.inputs) == (1, 2)
+    assert checked.duplicates.first == ("item 2 = item 1", "item 4 = item 1")
+    assert next((one.values, one.blank) for one in checked.fields if one.field == "output") == (3, 1)
+    assert checked.languages == {"de": 2, "": 2}
+
+
+def scorers(checked: DataCheck) -> dict[str, tuple[int, str]]:
+    return {one.name: (one.samples, one.lacks) for one in checked.scorers}
+
+
+def test_scorers_say_what_they_lack_without_asking_a_judge() -> None:
+    rows = [{"input": "q", "output": "a", "context": ["p"]}, {"input": "q", "output": "b", "reference": "b"}]
+    found = scorers(check(rows))
+    assert found["faithfulness"] == (1, "needs context")
+    assert found["rouge_l"] == (1, "needs reference")
+    assert found["toxicity"] == (2, "")
+    assert found["noise_sensitivity"] == (0, "needs a baseline (or reference) and noisy_query in metadata")
+    assert found["json_schema"] == (0, "needs its parameter schema")
+    assert found["ndcg_at_k"] == (0, "needs retrieved and relevant in metadata")
+    ranked = [{"input": "q", "retrieved": ["1", "2"], "relevant": ["2"]}]
+    assert scorers(check(ranked))["ndcg_at_k"] == (1, "")
+
+
+def test_a_command_names_a_model_if_most_samples_are_not_in_english(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps({"output": "Bern liegt in der Schweiz und ist die Hauptstadt.", "context": ["Bern"]}))
+    assert check(path).command.endswith("--scorer faithfulness --judge openai/gpt-5.1")
+
+
+@pytest.mark.parametrize("rows", [[{"output": "a"}, {"output": "b", "context": ["p"]}], [{"messages": []}]])
+def test_a_check_agrees_with_what_is_loaded(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(rows))
+    samples = [Sample(**row) for row in rows]
+    for source in (path, rows, samples, pandas.DataFrame(rows), load(rows), {"samples": rows}):
+        checked = check(source)
+        assert checked.passed, source
+        assert checked.samples == len(load(source)) == len(rows)
+
+
+def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
+    checked = check([{"who": "a"}])
+    assert "no column is recognized" in checked.problems[0].message
+    assert not checked.passed
+    with pytest.raises(DataError, match="does not exist"):
+        check("nowhere.csv")
+    with pytest.raises(ConfigError, match="unknown sample field"):
+        check([{"who": "a"}], map={"outputs": "who"})
