@@ -16,15 +16,18 @@ from typing import Any
 import pytest
 
 from evalstone import Run, Sample, Score, Scorer, Skipped, compare, evaluate, write_run
+from evalstone.errors import ConfigError
 from evalstone.ledger.base import INDEXES, comparison_file
 from evalstone.ledger.labels import pin
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
-from evalstone.results.compare import ScorerComparison
+from evalstone.results.compare import ScorerComparison, compare_slices
+from evalstone.results.views.comparison import slices_text
 from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, compared_address, run_address, sample_address
 from evalstone.view.indexing import comparison as stored
-from evalstone.view.indexing import comparison_build, jobs
+from evalstone.view.indexing import comparison_build, comparison_scores, jobs
+from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.shelf import Card, Shelf
 from tests.runs import Given, Harm, samples_of
 from tests.view.conftest import Reply, client_of
@@ -357,13 +360,100 @@ def test_slices_are_those_of_compare(url: str) -> None:
     assert names(client_of(url).get(link)) == ["s2", "s4", "s6", "s8", "s10", "s12"]
 
 
+TOPICS: list[Any] = [
+    "maps", " two\nlines ", True, "TRUE", 1.0, 1, "1.0", None, {"in": "x"}, "", "x" * 150, "\u00fc\u200b"
+]  # fmt: skip
+"""Values of the metadata such as people write them: slices of 5, 10 and 15 of 60 samples."""
+
+
+def compared_runs(url: str, kind: str) -> list[Run]:
+    """Runs of 60 samples with topics. kind: what is special about them."""
+    metadata: list[dict[str, Any]] = [{"topic": TOPICS[n // 5], "in": {"depth": n % 2}} for n in range(60)]
+    for n, entries in enumerate(metadata):
+        entries |= {"group": f"g{n // 2}"} if kind == "groups" else {"weight": 1 + n % 3} if kind == "weights" else {}
+    values = ("0.5", "skip", "0.25", "1", "fail", "0.75", "0.125")
+    of_runs = [samples_of([values[n * step % 7] for n in range(60)], metadata=metadata) for step in (1, 3, 5)]
+    if kind != "three":
+        del of_runs[2]
+    for number, of in enumerate(of_runs):
+        for n, sample in enumerate(of):
+            if kind == "without IDs":
+                asked = f"How much is {n}?"
+                of[n] = replace(sample, id=Sample(input=asked, output=sample.output).id, input=asked)
+            elif kind == "mismatch":
+                of[n] = replace(sample, input=f"How much, {number}?")
+    if kind != "trials":
+        return [evaluate(of, [Given(), Harm()], ledger=url) for of in of_runs]
+
+    def answering(of: Sequence[Sample]) -> Any:
+        left = iter([sample.output for sample in (*of, *of[::-1])])
+
+        def answer(input: str) -> str | None:
+            return next(left)
+
+        return answer
+
+    asked = [replace(sample, output=None) for sample in of_runs[0]]
+    return [
+        evaluate(asked, [Given(), Harm()], target=answering(of), trials=2, ledger=url, concurrency=1) for of in of_runs
+    ]
+
+
+@pytest.mark.parametrize("kind", ["plain", "groups", "weights", "trials", "without IDs", "three", "mismatch"])
+def test_slices_of_a_stored_comparison_are_those_of_compare_and_no_run_is_read_for_them(
+    url: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    runs = compared_runs(url, kind)
+    client, query = client_of(url), "anyway=1" if kind == "mismatch" else ""
+    assert client.get(address(runs, query)).status == 200
+
+    def refuse(*_: object) -> Run:
+        raise AssertionError("a run is read")
+
+    monkeypatch.setattr(Shelf, "read", refuse)
+    for by in ("topic", "in.depth"):
+        reply = client.get(address(runs, f"{query}&by={by}"))
+        assert reply.status == 200, reply.words
+        expected = compare(*runs, slice_by=by, allow_mismatch=bool(query))
+        with StoredComparison(comparison_file(Path(url).parent, [run.id for run in runs], query and "x")) as whole:
+            keys = whole.keys(by)
+            assert keys is not None
+            lines, notes = compare_slices(whole.pairs, by, keys)
+        assert [line.to_dict() for line in lines] == [line.to_dict() for line in expected.slices]
+        assert len(lines) >= 4
+        assert [*notes] == [note for note in expected.notes if note.kind == "slices_too_small"]
+        words = html.unescape(reply.words)
+        assert all(limits(line) in words for line in lines)
+        assert slices_text(expected.slice_correction_text) in words
+
+
+def test_slices_by_an_entry_that_pages_do_not_offer_are_those_of_compare(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison_scores, "MOST_KEYS", 3)
+    metadata = [{"many": n // 5, "one": "same"} for n in range(20)]
+    runs = saved(url, ["0.5"] * 20, ["1"] * 20, scorers=[Given()], metadata=metadata)
+    client = client_of(url)
+    assert client.get(address(runs)).status == 200
+    with StoredComparison(comparison_file(Path(url).parent, [run.id for run in runs])) as whole:
+        assert [whole.keys(by) for by in ("many", "one", "none")] == [None] * 3
+    for by in ("many", "one"):
+        words = client.get(address(runs, f"by={by}")).words
+        assert [
+            f"{line.key} given ↑ · n = {line.result.n}" in words for line in compare(*runs, slice_by=by).slices
+        ] == ([True] * (4 if by == "many" else 1))
+    with pytest.raises(ConfigError) as refused:
+        compare(*runs, slice_by="none")
+    assert str(refused.value) in html.unescape(client.get(address(runs, "by=none")).words)
+
+
 def test_runs_are_compared_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(12)]
     runs = saved(url, BEFORE * 2, AFTER * 2, scorers=[Given(), Harm(), Again()], metadata=metadata)
-    made: list[tuple[str, object]] = []
+    made: list[str] = []
 
     def counted(*of: Run, **more: Any) -> Any:
-        made.append((of[1].id, more["slice_by"]))
+        made.append(of[1].id)
         return compare(*of, **more)
 
     monkeypatch.setattr(comparison_build, "compare", counted)
@@ -380,7 +470,7 @@ def test_runs_are_compared_once(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     reads.clear()
     # What is compared by slice is compared as a whole too.
     pages = client.get(address(runs, "by=topic")), client.get(address(runs))
-    assert (made, len(reads)) == ([(runs[1].id, "topic")], 2)
+    assert (made, len(reads)) == ([runs[1].id], 2)
     expected = {suffix: client.get(address(runs, suffix=suffix)).body for suffix in (".json", ".csv")}
     assert json.loads(expected[".json"])["comparison"] == compare(*runs).to_dict()
     # What the list compared gets its samples, and isn't compared again.
@@ -390,7 +480,7 @@ def test_runs_are_compared_once(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     file.unlink()
     client = client_of(url)
     client.get("/")
-    assert made[1:] == [(runs[1].id, None)]
+    assert made[1:] == [runs[1].id]
     size = file.stat().st_size
     assert client.get(address(runs)).body == pages[1].body
     assert file.stat().st_size > size

@@ -193,17 +193,12 @@ class Comparison(Framed, Shown):
     @property
     def correction_text(self) -> str:
         """How the p-values are corrected, such as "corrected for 5 comparisons (Holm)"."""
-        return self._corrected_for(self.scorers)
+        return corrected_for(self.scorers, self.correction)
 
     @property
     def slice_correction_text(self) -> str:
         """How the p-values of slices are corrected."""
-        return self._corrected_for(self.slices)
-
-    def _corrected_for(self, lines: Sequence[ScorerComparison]) -> str:
-        if self.correction == "none":
-            return "not corrected for multiple comparisons"
-        return f"corrected for {count(len(lines), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
+        return corrected_for(self.slices, self.correction)
 
     def sample_rows(self) -> SampleRows:
         """One row per sample, scorer and run that is compared with the baseline. Raises ConfigError for runs that were
@@ -295,15 +290,18 @@ def compare(
     if unpaired and not (max_change is None and margin is None):
         name = MARGIN if max_change is None else LARGEST_CHANGE
         raise ConfigError(Setting(name, ...), " is for paired samples: leave it out, or ", Setting("unpaired", True))
-    settings = _Settings(a, missing, confidence, max_change, margin)
+    by_setting = {
+        name: reaches_by_scorer(name, value, a.scorers, lambda scorer: a[scorer].info, a.titles)
+        for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
+    }
+    settings = _Settings(missing, confidence, by_setting)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
-    sliced: list[ScorerComparison] = []
+    sliced = _Slices(settings)
     corrected: list[CorrectedDifference] = []
     pairings: dict[str, Pairing] = {"A": Pairing()}
     by_run: dict[tuple[str, str], PairedScores] = {}
-    small: dict[str, set[str]] = {}
     notes: list[Note] = []
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
@@ -322,27 +320,21 @@ def compare(
                     _corrected_difference(pair, letter, both, same_outputs(a, run, pair.pairing), confidence)
                 )
             for by, keys in fields:
-                field = field_name(by)
-                paired = isinstance(pair, PairedScores)
-                for key, part in pair.slices(keys) if paired else pair.slices(keys, slice_keys(run, by)):
-                    if part.units < MIN_SAMPLES:
-                        small.setdefault(field, set()).add(key)
-                        continue
-                    of_slice = _compare_scorer(part, letter, settings)
-                    sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
+                if isinstance(pair, PairedScores):
+                    sliced.add(letter, field_name(by), pair.slices(keys))
+                else:
+                    sliced.add(letter, field_name(by), pair.slices(keys, slice_keys(run, by)))
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
         notes.append(note("not_ranked"))
-    for field, left_out in small.items():
-        notes.append(note("slices_too_small", slices=len(left_out), field=field, least=MIN_SAMPLES))
     return Comparison(
         runs=runs,
         scorers=tuple(
             _with_detectable(line, by_run, 1 if correction == "none" else len(lines))
             for line in _corrected(lines, correction)
         ),
-        slices=_corrected(sliced, correction),
-        notes=tuple(notes),
+        slices=_corrected(sliced.lines, correction),
+        notes=(*notes, *sliced.notes),
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
@@ -355,6 +347,29 @@ def paired_in(comparison: Comparison) -> Mapping[tuple[str, str], PairedScores]:
     """The scores behind the comparisons of all samples, by the letter of the run and the scorer's signature in A. Empty
     for unpaired runs."""
     return comparison._paired  # pyright: ignore[reportPrivateUsage]
+
+
+def compare_slices(
+    pairs: Mapping[tuple[str, str], PairedScores], field: str, keys: Mapping[str, str]
+) -> tuple[tuple[ScorerComparison, ...], tuple[Note, ...]]:
+    """The slices that `compare` finds with its other arguments as they are by default, and the notes on them.
+
+    Args:
+        pairs: The scores, as by `paired_in`.
+        field: The name of the field.
+        keys: The slice key of each sample, by its ID in A.
+    """
+    sliced = _Slices(_Settings())
+    for (letter, _), pair in pairs.items():
+        sliced.add(letter, field, pair.slices(keys))
+    return _corrected(sliced.lines, "holm"), (*sliced.notes,)
+
+
+def corrected_for(lines: Sequence[ScorerComparison], correction: Correction = "holm") -> str:
+    """How the p-values of these comparisons are corrected."""
+    if correction == "none":
+        return "not corrected for multiple comparisons"
+    return f"corrected for {count(len(lines), 'comparison')} ({CORRECTION_NAMES[correction]})"
 
 
 def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None:
@@ -372,20 +387,45 @@ def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None
         )
 
 
+@dataclass(frozen=True)
 class _Settings:
     """How scores are compared."""
 
-    def __init__(self, run: Run, missing: Missing, confidence: float, max_change: BySetting, margin: BySetting) -> None:
-        self.missing: Missing = missing
-        self.confidence = confidence
-        self._by_setting = {
-            name: reaches_by_scorer(name, value, run.scorers, lambda scorer: run[scorer].info, run.titles)
-            for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
-        }
+    missing: Missing = "worst"
+    confidence: float = 0.95
+    by_setting: Mapping[str, Mapping[ScorerInfo, float]] = dataclasses.field(
+        default_factory=dict[str, Mapping[ScorerInfo, float]]
+    )
+    """The largest change, and the margin, of the scorers that have one."""
 
     def of(self, info: ScorerInfo) -> dict[str, float | None]:
         """The largest change and the margin of a scorer."""
-        return {name: of_scorers.get(info) for name, of_scorers in self._by_setting.items()}
+        return {name: self.by_setting.get(name, {}).get(info) for name in (LARGEST_CHANGE, MARGIN)}
+
+
+@dataclass
+class _Slices:
+    """The comparisons of slices, and those that are left out."""
+
+    settings: _Settings
+    lines: list[ScorerComparison] = dataclasses.field(default_factory=list["ScorerComparison"])
+    _small: dict[str, set[str]] = dataclasses.field(default_factory=dict[str, set[str]])
+    """By field, the keys of slices with too few samples."""
+
+    def add(self, letter: str, field: str, parts: Iterable[tuple[str, PairedScores | UnpairedScores]]) -> None:
+        """Compare a scorer's slices by a field. letter: that of the run; parts: the scores by key."""
+        for key, part in parts:
+            if part.units < MIN_SAMPLES:
+                self._small.setdefault(field, set()).add(key)
+                continue
+            of_slice = _compare_scorer(part, letter, self.settings)
+            self.lines += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
+
+    @property
+    def notes(self) -> Iterator[Note]:
+        """How many slices are left out, by field."""
+        for field, left_out in self._small.items():
+            yield note("slices_too_small", slices=len(left_out), field=field, least=MIN_SAMPLES)
 
 
 def _compare_scorer(

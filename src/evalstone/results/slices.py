@@ -179,13 +179,7 @@ def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, s
     names: dict[str, None] = {}
     keys: dict[str, str] = {}
     for sample in samples:
-        if isinstance(field, str):
-            value = metadata_at(sample.metadata, field)
-            if value is None and field == "group":
-                value = sample.group
-        else:
-            value = field(sample)
-        keys[sample.key] = _key(value)
+        keys[sample.key] = key_of_sample(sample, field)
         keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
@@ -193,6 +187,14 @@ def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, s
             raise ConfigError(absent(field, f"no sample has metadata, so none has {field!r}"))
         raise ConfigError(unknown("metadata field", field, names))
     return keys
+
+
+def key_of_sample(sample: Sample, field: SliceBy) -> str:
+    """The slice key of a sample; "(absent)" without the field."""
+    if not isinstance(field, str):
+        return _key(field(sample))
+    value = metadata_at(sample.metadata, field)
+    return _key(sample.group if value is None and field == "group" else value)
 
 
 def _key(value: object) -> str:

@@ -70,7 +70,7 @@ def comparison_view(comparison: Comparison, front_end: FrontEnd = PYTHON, *, mos
         tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
         sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
-            details.append(_sliced(sliced, name, reach, slices_text(comparison)))
+            details.append(_sliced(sliced, name, reach, slices_text(comparison.slice_correction_text)))
     sections[-1] = replace(sections[-1], notes=tuple(comparison_notes(comparison, front_end)))
     names = comparison.names
     return View(
@@ -345,10 +345,10 @@ def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[st
     yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
 
 
-def slices_text(comparison: Comparison) -> str:
-    """How the p-values and intervals of slices are to be read."""
+def slices_text(correction: str) -> str:
+    """How the p-values and intervals of slices are to be read. correction: how the p-values are corrected."""
     return (
-        f"Slices: p is {comparison.slice_correction_text}. Each interval is that of its slice alone: of many slices, "
+        f"Slices: p is {correction}. Each interval is that of its slice alone: of many slices, "
         "some intervals miss the true difference."
     )
 

@@ -15,6 +15,7 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
 from evalstone.view.indexing.comparison_build import total_key
+from evalstone.view.indexing.comparison_scores import Pairs, stored_keys, stored_pairs
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
@@ -115,6 +116,15 @@ class StoredComparison:
         return tuple(
             ComparedScorer(each["title"], ScorerInfo(**each["info"]), tuple(each["places"])) for each in stored
         )
+
+    @property
+    def pairs(self) -> Pairs:
+        """The scores that are compared."""
+        return stored_pairs(self._connection)
+
+    def keys(self, field: str) -> Mapping[str, str] | None:
+        """The slice key of each sample by its ID in the first run; None if they aren't stored."""
+        return stored_keys(self._connection, field)
 
     def total(self, show: Show, query: CompareQuery) -> int:
         """How many samples have a change, of the scorer and the run of a query. Raises ConfigError for unknown ones."""

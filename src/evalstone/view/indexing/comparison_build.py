@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,20 +14,26 @@ from evalstone._core.json import storable, to_jsonable
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import sentence_of
 from evalstone.results.comparable_runs import paired_scorers
-from evalstone.results.compare import ScorerComparison, compare, letters_of, paired_in
+from evalstone.results.compare import (
+    ScorerComparison,
+    compare,
+    compare_slices,
+    corrected_for,
+    letters_of,
+    paired_in,
+)
 from evalstone.results.drift import drift
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.run import Run
 from evalstone.results.views.comparison import comparison_notes, line_cells, reach_of, slices_text
 from evalstone.results.views.samples import scored_answer
+from evalstone.view.indexing.comparison_scores import TABLES, Pairs, write_scores
 from evalstone.view.indexing.comparison_tables import FORMAT, NOTHING, SHOWN, cells, condition, tables
 from evalstone.view.indexing.differences import stored_differences
 from evalstone.view.indexing.files import written
 from evalstone.view.indexing.index import Index
 
 WHAT = "the comparison"
-SMALL = "slices_too_small"
-"""The kind of the note on slices that are left out."""
 
 
 class Compared(NamedTuple):
@@ -36,39 +41,18 @@ class Compared(NamedTuple):
 
     head: dict[str, Any]
     """What pages say of the comparison, as JSON data."""
-    slices: dict[str, Any]
-    """What they say of the slices; empty if there are none."""
-    pairs: tuple[PairedScores, ...]
-    """The scores that are compared, run by run; none if the runs can't be compared."""
-    letters: tuple[str, ...]
-    """The letter of the run that each is of."""
+    pairs: Pairs
+    """The scores that are compared; none if the runs can't be compared."""
 
 
-def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> Compared:
-    """Compare runs with the first one.
-
-    Args:
-        runs: The runs.
-        anyway: Whether mismatches are allowed.
-        by: An entry of the metadata by whose values samples are compared as well.
-    """
+def compared(runs: Sequence[Run], *, anyway: bool) -> Compared:
+    """Compare runs with the first one. anyway: whether mismatches are allowed."""
     first, second, *others = runs
     try:
-        comparison = compare(first, second, *others, allow_mismatch=anyway, slice_by=by or None)
+        comparison = compare(first, second, *others, allow_mismatch=anyway)
     except ConfigError as error:
-        refusal = {**_nothing(error), "mismatch": isinstance(error, NotComparable)}
-        whole = compared(runs, anyway=anyway) if by else Compared(refusal, {}, (), ())
-        return whole._replace(slices=refusal) if by else whole
-    letters, slices = [*comparison.runs][1:], dict[str, Any]()
-    if by:
-        of_slices, reach = [note for note in comparison.notes if note.kind == SMALL], reach_of(comparison.slices)
-        slices = {
-            "refused": "",
-            "notes": [slices_text(comparison), *(sentence_of(note, COMMAND_LINE) for note in of_slices)],
-            "pairs": [[_line(line, reach) for line in comparison.slices if line.b == letter] for letter in letters],
-        }
-        others_notes = tuple(note for note in comparison.notes if note.kind != SMALL)
-        comparison = replace(comparison, slices=(), notes=others_notes)
+        return Compared({**_nothing(error), "mismatch": isinstance(error, NotComparable)}, {})
+    letters = [*comparison.runs][1:]
     lines, reach = comparison.scorers, reach_of(comparison.scorers)
     of_second = ((line.info_b.signature, line) for line in lines if line.b == "B")
     head = {
@@ -79,21 +63,38 @@ def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> Compared:
         "differences": stored_differences(of_second),
         "data": comparison.to_dict(),
     }
-    paired = paired_in(comparison)
-    pairs = tuple(paired[line.b, line.info.signature] for line in lines)
-    return Compared(head, slices, pairs, tuple(line.b for line in lines))
+    return Compared(head, paired_in(comparison))
+
+
+def sliced(pairs: Pairs, field: str, keys: Callable[[], Mapping[str, str]]) -> dict[str, Any]:
+    """What pages say of the slices of compared runs.
+
+    Args:
+        pairs: The scores that are compared.
+        field: The entry of the metadata by whose values samples are compared.
+        keys: Finds the slice key of each sample by its ID in the first run.
+    """
+    try:
+        lines, notes = compare_slices(pairs, field, keys())
+    except ConfigError as error:
+        return _nothing(error)
+    reach = reach_of(lines)
+    letters = dict.fromkeys(letter for letter, _ in pairs)
+    return {
+        "refused": "",
+        "notes": [slices_text(corrected_for(lines)), *(sentence_of(note, COMMAND_LINE) for note in notes)],
+        "pairs": [[_line(line, reach) for line in lines if line.b == letter] for letter in letters],
+    }
 
 
 def compared_before(runs: Sequence[Run], head: Mapping[str, Any]) -> Compared:
     """Runs with the head of their comparison, for which nothing is compared again."""
-    lines = {(line["b"], line["signature"]) for line in head["data"]["scorers"]}
-    found = [
-        (letter, pair)
+    pairs = {
+        (letter, pair.info.signature): pair
         for letter, run in [*letters_of(runs).items()][1:]
         for pair in paired_scorers(runs[0], run, missing="worst")
-        if (letter, pair.info.signature) in lines
-    ]
-    return Compared(dict(head), {}, tuple(pair for _, pair in found), tuple(letter for letter, _ in found))
+    }
+    return Compared(dict(head), pairs)
 
 
 def drifted(before: Run, now: Run) -> dict[str, Any]:
@@ -143,6 +144,7 @@ def build(comparison: Compared, runs: Sequence[Run], indexes: Sequence[Index], f
         _make_tables(connection, len(runs), 0 if rows is None else len(rows.lines))
         if rows is not None:
             rows.write(connection)
+            write_scores(connection, comparison.pairs, runs[0].samples, (facet.name for facet in indexes[0].facets))
             stamps = [index.stamp for index in indexes]
             stored = {
                 "aligned": rows.aligned,
@@ -163,7 +165,7 @@ def write_head(head: Mapping[str, Any], file: Path, stamp: str) -> None:
 
 
 def _make_tables(connection: sqlite3.Connection, runs: int, scorers: int) -> None:
-    for statement in tables(runs, scorers):
+    for statement in (*tables(runs, scorers), *TABLES):
         connection.execute(statement)
 
 
@@ -182,8 +184,9 @@ class _Rows:
         self.lines: dict[str, dict[int, PairedScores]] = {}
         """By scorer in the first run, the scores that are compared by the number of the other run."""
         numbers = {letter: number for number, letter in enumerate(letters_of(runs))}
-        for letter, pair in zip(comparison.letters, comparison.pairs, strict=True):
-            self.lines.setdefault(pair.info.signature, {})[numbers[letter]] = pair
+        for line in comparison.head["data"]["scorers"]:
+            letter, signature = line["b"], line["signature"]
+            self.lines.setdefault(signature, {})[numbers[letter]] = comparison.pairs[letter, signature]
 
     @property
     def about(self) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-FORMAT = "view-comparison/2"
+FORMAT = "view-comparison/3"
 NOTHING = -1.0
 """The size of the change of a sample without any difference of scores."""
 Change: TypeAlias = Literal["changed", "different", "regressed", "fixed", "failed", "missing"]

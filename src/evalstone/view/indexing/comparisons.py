@@ -14,8 +14,9 @@ from evalstone._core.json import content_hash
 from evalstone.errors import EvalstoneError, StorageError
 from evalstone.ledger.base import comparison_file
 from evalstone.results.run import Run
+from evalstone.results.slices import slice_keys
 from evalstone.view.indexing.comparison import StoredComparison
-from evalstone.view.indexing.comparison_build import build, compared, compared_before, drifted, write_head
+from evalstone.view.indexing.comparison_build import build, compared, compared_before, drifted, sliced, write_head
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.indexes import Indexes, place_of
@@ -49,38 +50,43 @@ class Comparisons:
         """
         kind = "x" if anyway else ""
         whole = self._file(cards, kind), _stamp(cards)
-        sliced = (self._file(cards, kind + content_hash(by)[:10]), _stamp(cards, by)) if by else None
-        jobs, name = self.indexes.jobs, (sliced or whole)[0].name
+        of_slices = (self._file(cards, kind + content_hash(by)[:10]), _stamp(cards, by)) if by else None
+        jobs, name = self.indexes.jobs, (of_slices or whole)[0].name
         running = any(card.state == "running" for card in cards)
 
         def usable(*, recent: bool) -> StoredComparison | None:
             found = self._usable(cards, *whole, recent=recent)
-            if found is not None and sliced is not None and not found.head["refused"]:
-                found.slices = _head(*sliced, recent=recent)
+            if found is not None and of_slices is not None and not found.head["refused"]:
+                found.slices = _head(*of_slices, recent=recent)
                 if found.slices is None:
                     found.close()
                     return None
             return found
 
         def make(building: Building) -> None:
+            if of_slices is not None and (known := self._usable(cards, *whole, recent=False)) is not None:
+                with known:
+                    building.step("comparing", 1, 2)
+                    if not known.head["refused"]:
+                        write_head(sliced(known.pairs, by, lambda: known.keys(by) or read_keys()), *of_slices)
+                return
             with ExitStack() as stack:
                 opened = [stack.enter_context(self.indexes.made(card, building)) for card in cards]
                 building.step("comparing", 1, 4)
                 runs = [self.indexes.shelf.read(card) for card in cards]
                 building.step("comparing", 2, 4)
                 # A run in progress has more records than when it was compared.
-                head = None if by or running else _head(*whole)
+                head = None if running else _head(*whole)
                 if head is not None and not head["refused"]:
                     comparison = compared_before(runs, head)
                 else:
-                    comparison = compared(runs, anyway=anyway, by=by)
-                known = self._usable(cards, *whole, recent=False) if by else None
-                if known is None:
-                    build(comparison, runs, opened, *whole)
-                else:
-                    known.close()
-                if sliced is not None:
-                    write_head(comparison.slices, *sliced)
+                    comparison = compared(runs, anyway=anyway)
+                build(comparison, runs, opened, *whole)
+                if of_slices is not None and not comparison.head["refused"]:
+                    write_head(sliced(comparison.pairs, by, lambda: slice_keys(runs[0], by)), *of_slices)
+
+        def read_keys() -> Mapping[str, str]:
+            return slice_keys(self.indexes.shelf.read(cards[0]), by)
 
         if (found := usable(recent=running and jobs.is_recent(name))) is not None:
             return found
