@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import html
 import io
@@ -28,6 +29,7 @@ from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.indexing import indexes, jobs
+from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Client, Reply, client_of, unfinished
 
@@ -97,6 +99,20 @@ def test_many_new_runs_are_read_together(url: str, monkeypatch: pytest.MonkeyPat
         database.execute("UPDATE runs SET metadata = '{' WHERE id = :run", {"run": ids[0]})
     states = {run["id"]: run["state"] for run in client_of(url).get("/runs.json").json}
     assert states == {ids[0]: "unreadable", ids[1]: "complete", ids[2]: "complete"}
+
+
+def test_no_garbage_is_looked_for_among_many_runs(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.shelf.NEW_AT_ONCE", 1)
+    shelf, collects = Shelf(url), gc.isenabled()
+    try:
+        for new, is_kept in ((1, False), (2, True)):
+            for _ in range(new):
+                evaluate(samples_of(["1"]), [Given()], ledger=url)
+            cards, looked_at = shelf.cards(), gc.get_objects()
+            assert [all(card is not each for each in looked_at) for card in cards] == [is_kept] * len(cards)
+            assert gc.isenabled() == collects
+    finally:
+        gc.unfreeze()
 
 
 def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +207,8 @@ def test_chosen_columns_are_shown(url: str) -> None:
     client = client_of(url)
     cell = 'data-label="{}"'
     usual = client.get(run_address(run.id)).text
+    # Nothing is chosen: the table is as usual.
+    assert client.get(f"{run_address(run.id)}?column=").text == usual
     assert [cell.format(name) in usual for name in ("input", "answer", "reference", "cost")] == [
         True,
         True,

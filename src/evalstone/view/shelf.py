@@ -7,7 +7,7 @@ import gc
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -296,14 +296,15 @@ class Shelf:
             ended = [(run, finished) for run, finished in states if finished is not None]
             others = [run for run, finished in states if finished is None] if len(ended) < len(states) else []
             if self._listed[0] != ended:
-                with _keeping_all():
-                    self._listed = ended, Listing.of(self._read_finished(ledger, ended))
+                are_many = sum(run not in self._finished for run, _ in ended) > NEW_AT_ONCE
+                with _keeping_all() if are_many else nullcontext():
+                    read = self._read_finished(ledger, ended, together=are_many)
+                    self._listed = ended, Listing.of(read)
             return self._listed[1], [card for run in others if (card := _card_in(ledger, run)) is not None]
 
-    def _read_finished(self, ledger: Ledger, ended: Sequence[tuple[str, str]]) -> Iterator[Card]:
-        new = sum(run not in self._finished for run, _ in ended)
+    def _read_finished(self, ledger: Ledger, ended: Sequence[tuple[str, str]], *, together: bool) -> Iterator[Card]:
         rows: Mapping[str, RunRow] = {}
-        if new > NEW_AT_ONCE:
+        if together:
             with suppress(LedgerError):  # if one is damaged, each is read by itself
                 rows = {row.id: row for row in ledger.runs()}
         known = self._finished
@@ -337,12 +338,14 @@ class Shelf:
 
 @contextmanager
 def _keeping_all() -> Generator[None]:
-    """A context for reading many runs: all that is made is kept, and looking for garbage takes as long as reading."""
+    """A context for reading many runs. All that is made is kept, and nothing in it refers to itself. So no garbage is
+    looked for: not meanwhile, which takes as long as reading, nor later among it, which takes as long as a page."""
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if collects:
             gc.enable()
 
