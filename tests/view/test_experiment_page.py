@@ -7,15 +7,20 @@ import io
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from evalstone import Run, evaluate, write_run
+from evalstone.cli.experiment import experiment_in
 from evalstone.datasets.stored import SUMMARY
+from evalstone.ledger.store import Ledger
 from evalstone.run.experiment_cells import in_experiment
 from evalstone.types import StoredCell
 from evalstone.view.app import application
+from evalstone.view.experiment_files import ExperimentFiles
+from evalstone.view.experiments import Experiments
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
 from tests.view.conftest import Client, client_of
@@ -72,7 +77,9 @@ def test_cells_are_compared_with_one_of_them(shown: tuple[Client, dict[tuple[str
     assert chosen.links(f"^/compare.runs={second}%2C{first}$")
     assert client.get(f"{ADDRESS}?baseline=none").status == 400
     ticked = client.get(f"/compare?baseline=usual&runs={first}&runs={second}")
-    assert (ticked.status, ticked.headers["location"]) == (303, f"/compare?runs={second}%2C{first}")
+    # The one that started first is the baseline; of two in the same second, the one that is listed last.
+    ids = [run.id for run in sorted((runs["short", 0.7], runs["short", 0.0]), key=lambda run: run.started)]
+    assert (ticked.status, ticked.headers["location"]) == (303, f"/compare?runs={'%2C'.join(ids)}")
     (row,) = (each for each in client.get(f"{ADDRESS}.json").json["cells"] if each["run"] == second)
     assert row["baseline"] == "short,0.0"
     (change,) = (one for name, one in row["differences"]["of"].items() if name.startswith("given"))
@@ -107,7 +114,9 @@ def test_a_large_matrix_comes_in_pages(
         assert "The first 1 of 2 values of heat are columns" in page.words
         found += dict.fromkeys(page.links("^/runs/[^?]*$"))
         address = next(iter(page.links(r"^/experiments/[^.]*after=")), "")
-    assert found == [f"/runs/{run.id}" for run in runs.values()]
+    # The other values of heat are rows if another factor is chosen.
+    assert found == [f"/runs/{run.id}" for (_, heat), run in runs.items() if heat == 0.0]
+    assert "Choose another factor under Columns to see all cells." in page.words
     assert page.links("^/experiments/[^.]*across=heat$")
     data = client.get(f"{ADDRESS}.json?across=heat").json
     others = client.get(data["following"]).json
@@ -115,6 +124,37 @@ def test_a_large_matrix_comes_in_pages(
     assert others["following"] is None
     assert len(client.get(f"{ADDRESS}.csv").text.splitlines()) == 9
     assert client.get(f"{ADDRESS}?after=x").status == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "cells", "total"), [("", 20, 100, 150), ("across=many", 4, 96, 120), ("across=few", 20, 100, 150)]
+)
+def test_a_page_has_so_many_cells_whichever_factor_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, rows: int, cells: int, total: int
+) -> None:
+    monkeypatch.setattr("evalstone.view.pages.experiment.CELLS_PER_PAGE", 100)
+    (tmp_path / "d.jsonl").write_text('{"id": "q"}\n')
+    many, few = [f"m{n:02}" for n in range(30)], [f"f{n}" for n in range(5)]
+    (tmp_path / "exp.toml").write_text(
+        'data = "d.jsonl"\nscorers = ["contains(expected=a)"]\n[experiment]\ntargets = "a:b"\n'
+        f"[experiment.parameters]\nfew = {few}\nmany = {many}\n"
+    )
+    url = str(tmp_path / "ledger.db")
+    Ledger(url).close()
+    shelf = Shelf(url)
+    files = ExperimentFiles(tmp_path, [], experiment_in)
+    client = Client(application(shelf, experiments=Experiments(shelf, files)))
+    page = client.get(f"/experiments/exp?{query}")
+    matrix, listed = page.text.partition('id="cells"')[::2]
+    assert (matrix.count('<tr role="row">') - 1, listed.count("data-row")) == (rows, cells)
+    found, address = set[str](), f"/experiments/exp?{query}"
+    while address:
+        page = client.get(address)
+        found |= {
+            *re.findall(r'scope="row"><span class="text" dir="auto">([^<]*)<', page.text.partition('id="cells"')[2])
+        }
+        address = next(iter(page.links(r"^/experiments/[^.]*after=")), "")
+    assert len(found) == total
 
 
 def test_a_factor_with_the_name_of_a_column_has_its_own(tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ CELL_STATES: Mapping[str, tuple[str, Tone]] = {**STATES, "waiting": ("waiting", 
 MOST_COLUMNS = 8
 """The most values of the factor that are columns unless another one is chosen."""
 ROWS_PER_PAGE, COLUMNS_SHOWN = 50, 24
-"""The rows and the columns of a matrix that a page shows."""
+"""The most rows and columns of a matrix that a page shows."""
+CELLS_PER_PAGE = 200
+"""The most cells that a page shows: of many columns, it has fewer rows."""
 MOST_OFFERED = 200
 """The number of cells that are offered to compare with."""
 
@@ -137,10 +139,16 @@ def experiment_page(library: Library, request: Request) -> Response:
     base = [("baseline", chosen)] * bool(chosen)
     kept = [("across", across)] * bool(request.query_params.get("across")) + state
     rows = list(dict.fromkeys(tuple(cell.value(factor) for factor in down) for cell in cells))
-    first = number_in(request, "after")
-    shown_rows = set(rows[first : first + ROWS_PER_PAGE])
-    shown = [cell for cell in cells if tuple(cell.value(factor) for factor in down) in shown_rows]
-    more = [("after", str(first + ROWS_PER_PAGE))] if len(rows) > first + ROWS_PER_PAGE else []
+    first, shown_columns = number_in(request, "after"), columns[:COLUMNS_SHOWN]
+    per_page = min(ROWS_PER_PAGE, max(1, CELLS_PER_PAGE // max(1, len(shown_columns))))
+    shown_rows = set(rows[first : first + per_page])
+    shown = [
+        cell
+        for cell in cells
+        if tuple(cell.value(factor) for factor in down) in shown_rows
+        and (suffix or not across or cell.value(across) in shown_columns)
+    ]
+    more = [("after", str(first + per_page))] if len(rows) > first + per_page else []
     following = experiment_address(name, suffix, [*kept, *base, *more]) if more else ""
     compared = _compared(library, found, chosen, [] if suffix else shown)
     if suffix == JSON:
@@ -174,7 +182,7 @@ def experiment_page(library: Library, request: Request) -> Response:
         token=library.form_token,
         here=experiment_address(name, pairs=state),
         across=across,
-        columns=columns[:COLUMNS_SHOWN],
+        columns=shown_columns,
         n_columns=len(columns),
         n_rows=len(rows),
         first_row=first + 1,
@@ -191,7 +199,7 @@ def experiment_page(library: Library, request: Request) -> Response:
         kept=kept,
         baselines=_offered(cells, compared),
         compared=compared,
-        matrices=_matrices(found, shown, down, across, columns[:COLUMNS_SHOWN], compared, library),
+        matrices=_matrices(found, shown, down, across, shown_columns, compared, library),
         factors=factors,
         rows=[_row(library, found, cell, factors) for cell in shown],
         comparisons=_comparisons(cells),
