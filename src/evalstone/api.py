@@ -7,6 +7,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -22,6 +23,7 @@ from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.call_prices import costs_of_calls
 from evalstone.run.execute import check_names, execute
 from evalstone.run.notifier import SampleResult
 from evalstone.run.opening import open_session
@@ -357,7 +359,12 @@ async def afit_cascade(
     cascade.check()
     async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
         return await cascade.afit(
-            labels, accuracy=accuracy, escalated=escalated, risk=risk, ask=MemberCalls(AskScope(session).ask)
+            labels,
+            accuracy=accuracy,
+            escalated=escalated,
+            risk=risk,
+            ask=MemberCalls(AskScope(session).ask),
+            price=partial(costs_of_calls, ledger=ledger),
         )
 
 

@@ -28,6 +28,7 @@ from evalstone.questions.custom import Choose
 from evalstone.stats import SelectiveRisk
 from tests.fakes import Load, verdicts
 from tests.judge_names import bare
+from tests.serving import completion, serving
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
 VERIFY = VerifyClaims(claims=("x", "y", "z"), context=("p",))
@@ -288,6 +289,70 @@ def test_what_a_fit_says(more: dict[str, Any], shown: str) -> None:
         )
         == shown
     )
+
+
+class Priced(Judge):
+    """Answers yes, more probably if the claim is longer, for a price."""
+
+    name: str
+    dollars: float | None
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        probability = min(1.0, len(getattr(question, "claim", "")) / 10)
+        value = question.parse('{"reason": "", "verdict": "yes"}')
+        return JudgeAnswer(value=value, judge=self.identity, reply="yes", probability=probability, cost=self.dollars)
+
+
+def test_a_fit_says_what_questions_cost() -> None:
+    cheap = Priced(name="cheap", dollars=0.001)
+    labels = [LabeledQuestion(ClaimSupported(claim="c" * n, context=("p",)), n != 3) for n in (1, 3, 5, 10)]
+
+    def fitted(dear: Priced, **options: Any) -> CascadeFit:
+        return fit_cascade(Cascade(cheap, dear), labels, ledger=None, **options)
+
+    fit = fitted(Priced(name="dear", dollars=0.1), escalated=0.5)
+    assert [(point.threshold, point.cost) for point in fit.curve] == [
+        (0.0, pytest.approx(1.0)),
+        (0.1, pytest.approx(1.0)),
+        (0.3, pytest.approx(26.0)),
+        (0.5, pytest.approx(51.0)),
+        (1.0, pytest.approx(76.0)),
+    ]
+    assert (fit.cost, fit.fallback_cost, fit.cost_share) == (
+        pytest.approx(1.0),
+        pytest.approx(100),
+        pytest.approx(0.01),
+    )
+    assert str(fit).endswith("; $1 per 1,000 questions, 1.0% of the fallback's price alone")
+    for price, share in ((None, None), (0.0, None)):
+        other = fitted(Priced(name="dear", dollars=price))
+        assert (other.cost is None, other.cost_share) == (price is None, share)
+        assert "per 1,000" not in str(other)
+
+
+def test_a_question_that_escalates_in_part_counts_with_the_whole_price() -> None:
+    cases = [Case(0.9, True, True, "q"), Case(0.2, False, True, "q"), Case(None, False, True, "r")]
+    curve = fit_threshold(cases, prices={"q": (0.001, 0.1), "r": (0.001, 0.3)}).curve
+    assert [(point.threshold, point.cost) for point in curve] == [
+        (0.0, pytest.approx(151.0)),
+        (0.2, pytest.approx(151.0)),
+        (0.9, pytest.approx(201.0)),
+        (1.0, pytest.approx(201.0)),
+    ]
+
+
+def test_a_fit_costs_the_same_once_its_answers_are_in_the_ledger(tmp_path: Path) -> None:
+    def says(request: dict[str, Any], _: int) -> Any:
+        return completion('{"reason": "", "verdict": "yes"}')
+
+    labels = [LabeledQuestion(ClaimSupported(claim=f"c{n}", context=("p",)), True) for n in range(3)]
+    with serving(says) as server:
+        judges = (f"vllm/{name}({server.url}, prices=[{price}, 0])" for name, price in (("a", 1), ("b", 50)))
+        cascade = Cascade(*judges, threshold=0.9)
+        first, second = (fit_cascade(cascade, labels, ledger=tmp_path / "l.db") for _ in "ab")
+    assert len(server.requests) == 6
+    assert first.fallback_cost == pytest.approx(1000 * 100 * 50e-6)
+    assert second == first
 
 
 def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> None:

@@ -19,7 +19,6 @@ from evalstone._core.sizes import Concurrency
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judge_quality.call_prices import price_of_samples
 from evalstone.judge_quality.member_votes import scores_by_votes
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.composite import Panel
@@ -32,6 +31,7 @@ from evalstone.results.saved_calibrations import save_calibration
 from evalstone.results.scores import refuse_weights
 from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
 from evalstone.run.budget import StopSignal
+from evalstone.run.call_prices import price_of_samples
 from evalstone.run.execute import execute
 from evalstone.run.plan import Plan
 from evalstone.run.planning import judge_for

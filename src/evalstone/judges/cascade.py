@@ -11,13 +11,17 @@ estimates them for new data: the threshold is chosen on nine tenths of the quest
 from __future__ import annotations
 
 import asyncio
+import bisect
 import contextlib
 import dataclasses
+import itertools
+import math
 import reprlib
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast
+from types import MappingProxyType
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import class_of, is_list, is_number
@@ -32,8 +36,14 @@ from evalstone.questions.answers import JudgeAnswer, item_probabilities
 from evalstone.questions.base import Question, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
 from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
+from evalstone.types import JudgeCall, total_cost
 
 A = TypeVar("A")
+
+Price: TypeAlias = Callable[[Sequence[JudgeCall]], Awaitable[Sequence[float | None]]]
+"""What calls cost in US dollars, each None if it is unknown."""
+QuestionPrices: TypeAlias = Mapping[str, tuple[float | None, ...]]
+"""By a question's fingerprint, what the primary's and the fallback's answer cost in US dollars; None if unknown."""
 
 MAX_CONCURRENCY = 16
 FOLDS = 10
@@ -166,6 +176,7 @@ class Cascade(Composite, init=False):
         escalated: float | None = None,
         risk: float | None = None,
         ask: MemberCalls | None = None,
+        price: Price | None = None,
     ) -> CascadeFit:
         """Choose the threshold on labeled questions: `dataclasses.replace(cascade, threshold=fit.threshold)`.
 
@@ -182,15 +193,25 @@ class Cascade(Composite, init=False):
                 threshold that is shown to keep to it is chosen, with 95% confidence (`stats.certified_threshold`).
                 Of several verdicts of one question, one counts. Not together with the other two.
             ask: How the judges are called, such as through a run's ledger (`fit_cascade`). None calls them directly.
+            price: What calls cost in US dollars if they are made anew. None is what they cost here.
 
         Raises:
             ConfigError: A requirement is outside [0, 1], no threshold meets it (the message gives the best possible
                 value), or no labeled question was answered.
             DataError: A label doesn't match its question.
         """
+        asked = MemberCalls() if ask is None else ask
+        # A run limits its own concurrency.
+        slots = asyncio.Semaphore(MAX_CONCURRENCY) if ask is None else contextlib.nullcontext()
         async with self.opened():
-            cases, unanswered = await judged_cases(self.primary, self.fallback, labels, ask)
-        return fit_threshold(cases, accuracy=accuracy, escalated=escalated, risk=risk, unanswered=unanswered)
+            cases, unanswered = await judged_cases(self.primary, self.fallback, labels, asked, slots)
+        calls = [*asked.calls]
+        costs = [call.cost for call in calls] if price is None else await price(calls)
+        prices = {(call.fingerprint, call.judge): cost for call, cost in zip(calls, costs, strict=True)}
+        names = self.primary.identity, self.fallback.identity
+        of_questions = {case.question: tuple(prices.get((case.question, name)) for name in names) for case in cases}
+        requirements = {"accuracy": accuracy, "escalated": escalated, "risk": risk}
+        return fit_threshold(cases, **requirements, unanswered=unanswered, prices=of_questions)
 
     fit = blocking(afit)
 
@@ -234,6 +255,9 @@ class CurvePoint:
     threshold: float
     accuracy: float
     escalated: float
+    cost: float | None = None
+    """US dollars per 1,000 questions, at most: a question of which some verdicts escalate counts with the fallback's
+    whole price. None if a price is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +285,15 @@ class CascadeFit:
     """The cross-validated share escalated; None if there is only one question."""
     risk: SelectiveRisk | None = None
     """How often the verdicts that the primary keeps are wrong, if a limit of that was required."""
+    cost: float | None = None
+    """US dollars per 1,000 questions like the labeled ones, at most; None if a price is unknown."""
+    fallback_cost: float | None = None
+    """The same for the fallback alone."""
+
+    @property
+    def cost_share(self) -> float | None:
+        """The cost as a share of that of the fallback alone; None if a price is unknown, or if the fallback is free."""
+        return self.cost / self.fallback_cost if self.cost is not None and self.fallback_cost else None
 
     def __str__(self) -> str:
         message = f"threshold={self.threshold!r}: accuracy {self.accuracy:.3f} with {self.escalated:.1%} escalated"
@@ -268,6 +301,8 @@ class CascadeFit:
             message += f" ({self.held_out:.3f} with {self.held_out_escalated:.1%} on held-out labels)"
         counts = f"{self.verdicts} labeled verdicts" + (f", {self.unanswered} unanswered" if self.unanswered else "")
         message = f"{message}; primary alone {self.primary:.3f}, fallback alone {self.fallback:.3f} ({counts})"
+        if self.cost is not None and (share := self.cost_share) is not None:
+            message += f"; ${self.cost:.4g} per 1,000 questions, {share:.1%} of the fallback's price alone"
         if (risk := self.risk) is None:
             return message
         return (
@@ -283,9 +318,12 @@ def fit_threshold(
     escalated: float | None = None,
     risk: float | None = None,
     unanswered: int = 0,
+    prices: QuestionPrices = MappingProxyType({}),
 ) -> CascadeFit:
     """The threshold for a required accuracy, a maximum share escalated, or a maximum risk; without any of these, the
     most accurate one. Arguments are those of `Cascade.afit`.
+
+    prices: what the answers to the questions of all cases cost; without those, no cost is known.
 
     Raises ConfigError if there are no cases, if a requirement is outside [0, 1], or if no threshold meets it.
     """
@@ -294,7 +332,7 @@ def fit_threshold(
             raise ConfigError(invalid(name, "a number from 0 to 1", value))
     if not cases:
         raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
-    curve = thresholds(cases)
+    curve = thresholds(cases, prices)
     certified = None if risk is None else _certified(cases, risk, accuracy, escalated)
     within = [point for point in curve if escalated is None or point.escalated <= escalated]
     if not within:
@@ -320,6 +358,8 @@ def fit_threshold(
         held_out=None if held_out is None else held_out.accuracy,
         held_out_escalated=None if held_out is None else held_out.escalated,
         risk=certified,
+        cost=chosen.cost,
+        fallback_cost=_per_1000([price[1] for price in prices.values()]),
     )
 
 
@@ -381,7 +421,7 @@ def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | 
     return CurvePoint(threshold=0.0, accuracy=correct / len(cases), escalated=to_fallback / len(cases))
 
 
-def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
+def thresholds(cases: Sequence[Case], prices: QuestionPrices = MappingProxyType({})) -> tuple[CurvePoint, ...]:
     """Every threshold that makes a difference, in ascending order, for at least one case.
 
     The thresholds are 0, each probability that occurs (a case with that probability isn't escalated), and 1, which
@@ -392,31 +432,57 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     escalated = sum(case.probability is None for case in cases)
     gains = [(case.probability, case.fallback - case.primary) for case in cases if case.probability is not None]
     gains.sort(reverse=True)
-    curve = [CurvePoint(threshold=0.0, accuracy=correct / count, escalated=escalated / count)]
+    costs = _costs(cases, prices)
+    first = CurvePoint(threshold=0.0, accuracy=correct / count, escalated=escalated / count, cost=costs(0.0))
+    curve = [first]
     for threshold in sorted({*(probability for probability, _ in gains), 1.0} - {0.0}):
         while gains and gains[-1][0] < threshold:
             correct += gains.pop()[1]
             escalated += 1
-        curve.append(CurvePoint(threshold=threshold, accuracy=correct / count, escalated=escalated / count))
+        shares = {"accuracy": correct / count, "escalated": escalated / count}
+        curve.append(CurvePoint(threshold=threshold, **shares, cost=costs(threshold)))
     return tuple(curve)
 
 
+def _costs(cases: Sequence[Case], prices: QuestionPrices) -> Callable[[float], float | None]:
+    """The cost of 1,000 questions by the threshold: that of all primary answers, and of the fallback's answers to the
+    questions with a verdict below the threshold."""
+    own = _per_1000([price[0] for price in prices.values()])
+    if own is None or _per_1000([price[1] for price in prices.values()]) is None:
+        return lambda _: None
+    lowest: dict[str, float] = {}
+    for case in cases:
+        probability = -math.inf if case.probability is None else case.probability
+        lowest[case.question] = min(probability, lowest.get(case.question, math.inf))
+    order = sorted(prices, key=lambda question: lowest[question])
+    sums = [0.0, *itertools.accumulate(prices[question][1] or 0.0 for question in order)]
+    known = [lowest[question] for question in order]
+    return lambda threshold: own + 1000 * sums[bisect.bisect_left(known, threshold)] / len(order)
+
+
+def _per_1000(costs: Sequence[float | None]) -> float | None:
+    """The mean cost of a question, times 1,000; None if one is unknown, or there is none."""
+    total = total_cost(costs)
+    return None if total is None or not costs else 1000 * total / len(costs)
+
+
 async def judged_cases(
-    primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: MemberCalls | None
+    primary: Judge,
+    fallback: Judge,
+    labels: Iterable[LabeledQuestion],
+    ask: MemberCalls,
+    slots: contextlib.AbstractAsyncContextManager[Any],
 ) -> tuple[list[Case], int]:
     """Ask both judges the labeled questions: one case per verdict, and the number that the fallback didn't answer.
 
     Cases that the primary didn't answer have no probability. Raises DataError for labels that don't match their
     questions.
     """
-    # A run limits its own concurrency.
-    slots = asyncio.Semaphore(MAX_CONCURRENCY) if ask is None else contextlib.nullcontext()
-    ask_judge = MemberCalls() if ask is None else ask
 
     async def answer_of(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any] | None:
         async with slots:
             try:
-                return await ask_judge(judge, question)
+                return await ask(judge, question)
             except JudgeError:
                 return None
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from evalstone import JudgeCall, Record, Score, ScriptedJudge, calibrate
-from evalstone.judge_quality.call_prices import price_of_samples
 from evalstone.judges import Panel
 from evalstone.ledger.store import Ledger
 from evalstone.results import compare_judges
+from evalstone.run.call_prices import price_of_samples
 from evalstone.types import Usage
 from tests.serving import serving
 

@@ -11,7 +11,7 @@ A sample's calls count once each, and a call that two samples share counts in bo
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,14 +40,9 @@ async def price_of_samples(records: Iterable[Record], ledger: str | Path | None)
     Each is None if no judge was asked, or if that of an answer is unknown.
     """
     judged = [record for record in records if any(True for call in record.calls for _ in call.sources())]
-    leaves = [leaf for record in judged for call in record.calls for leaf in call.leaves()]
-    given = {_key(leaf): _given(leaf) for leaf in leaves if leaf.source == "asked"}
-    if ledger is not None and (absent := {_key(leaf) for leaf in leaves} - given.keys()):
-        async with AsyncLedger(ledger) as store:
-            stored = await store.work(store.store.answers_to, absent)
-        given |= {key: _Given.of(row.cost, row.seconds, row.usage.requests) for key, row in stored.items()}
     if not judged:
         return None, None
+    given = await _all_given((call for record in judged for call in record.calls), ledger)
     costs, times = zip(*(_price(record, given) for record in judged), strict=True)
     total = total_cost(costs)
     known = [seconds for seconds in times if seconds is not None]
@@ -55,6 +50,23 @@ async def price_of_samples(records: Iterable[Record], ledger: str | Path | None)
         None if total is None else total / len(judged),
         statistics.median(known) if len(known) == len(judged) else None,
     )
+
+
+async def costs_of_calls(calls: Sequence[JudgeCall], ledger: str | Path | None) -> list[float | None]:
+    """What each of these calls costs in US dollars if it is made anew; None if that is unknown."""
+    given = await _all_given(calls, ledger)
+    return [_of_call(call, given, set()).cost for call in calls]
+
+
+async def _all_given(calls: Iterable[JudgeCall], ledger: str | Path | None) -> Mapping[Key, _Given]:
+    """What the answers of these calls cost and took when they were given."""
+    leaves = [leaf for call in calls for leaf in call.leaves()]
+    given = {_key(leaf): _given(leaf) for leaf in leaves if leaf.source == "asked"}
+    if ledger is not None and (absent := {_key(leaf) for leaf in leaves} - given.keys()):
+        async with AsyncLedger(ledger) as store:
+            stored = await store.work(store.store.answers_to, absent)
+        given |= {key: _Given.of(row.cost, row.seconds, row.usage.requests) for key, row in stored.items()}
+    return given
 
 
 def _price(record: Record, given: Mapping[Key, _Given]) -> tuple[float | None, float | None]:
