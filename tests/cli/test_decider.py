@@ -52,6 +52,12 @@ def test_its_verdicts_are_shown_to_be_no_better_than_chance(url: str, tmp_path: 
     # The probabilities are of the answers, so that the share of right ones is known, too.
     assert all(0 <= pair.value <= 1 for pair in made.pairs)
 
+    # Nor may it keep answers: no threshold is shown to bound how often they are wrong.
+    labels = ["--labels", str(DEMO_DATA), "--scorer", "fact_check", "--ledger", str(ledger)]
+    refused = evalstone("calibrate", *labels, "--judge", f"cascade({judge}, lexical)", "--risk", "0.4")
+    assert refused.returncode == 2
+    assert "don't show for any threshold that at most 40.0% of the samples that decision(systemone/" in refused.stderr
+
     options = ["--scorer", "fact_check", "--judge", judge, "--ledger", str(ledger), "--limit", "5"]
     done = evalstone("run", str(DEMO_DATA), *options)
     assert done.returncode == 0

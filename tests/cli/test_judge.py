@@ -183,7 +183,7 @@ def test_several_judges_are_calibrated_and_compared(tmp_path: Path, evalstone: E
             json.loads(line) for line in evalstone(*asking, f"vllm/x({server.url})", "--json").stdout.splitlines()
         ]
         assert {judge["judge"]: judge["cost"] for judge in data["judges"]}[LexicalJudge().identity] == 0
-    for option in (("--svg", "x.svg"), ("--per-judge",), ("--budget", "1")):
+    for option in (("--svg", "x.svg"), ("--per-judge",), ("--risk", "0.1"), ("--budget", "1")):
         assert f"{option[0]} takes one judge" in refusal(evalstone, *asking, "sentences", *option)
     assert "is named twice" in refusal(evalstone, *asking, "lexical")
     # Nothing is paid for one judge if another one can't be asked.

@@ -68,6 +68,17 @@ def calibrate(
     per_judge: Annotated[
         bool, option("--per-judge", "Judge", "Calibrate each member of a composite judge as well.")
     ] = False,
+    risk: Annotated[
+        float | None,
+        option(
+            "--risk SHARE",
+            "Judge",
+            "Choose a cascade's threshold: at most this share of the samples that its first judge decides alone is "
+            "judged wrongly.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
     ledger: options.Ledger = None,
     concurrency: options.Concurrency = 32,
     objective: Annotated[
@@ -110,7 +121,11 @@ def calibrate(
     (spec,) = scorer_specs([scorer])
     judges = [evalstone.parse_judge(judge_spec(name, base_url)) for name in judge or ["lexical"]]
     if len(judges) > 1 and (
-        refused := [name for name, value in (("--svg", svg), ("--per-judge", per_judge), ("--budget", budget)) if value]
+        refused := [
+            name
+            for name, value in (("--svg", svg), ("--per-judge", per_judge), ("--risk", risk), ("--budget", budget))
+            if value
+        ]
     ):
         raise ConfigError(f"{refused[0]} takes one judge; calibrate the judges one by one")
     identities = [each.identity for each in judges]
@@ -145,9 +160,10 @@ def calibrate(
                     progress=not quiet and sys.stderr.isatty(),
                     stop=stop,
                     per_judge=per_judge,
+                    risk=risk,
                 )
             )
-            lacks_members = per_judge and len(made[-1].per_judge) < len(one.members)
+            lacks_members = (per_judge or risk is not None) and len(made[-1].per_judge) < len(one.members)
             if stop.ending is INTERRUPTED and (made[-1].stop_reason or lacks_members or len(made) < len(judges)):
                 to_stderr(f"Interrupted after {count(len(made[-1].pairs), 'labeled sample')}; {resume}.")
                 return ExitCode.INTERRUPTED
@@ -182,7 +198,7 @@ def calibrate(
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if len(made) == 1 and judges[0].members and not per_judge:
+        if len(made) == 1 and judges[0].members and not (per_judge or first.risk):
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files

@@ -19,8 +19,10 @@ from evalstone._core.sizes import Concurrency
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
+from evalstone.judge_quality.cascade_threshold import certify, check_risk, keeping_all
 from evalstone.judge_quality.member_votes import scores_by_votes
 from evalstone.judges.base import Judge, JudgeSpec
+from evalstone.judges.cascade import Cascade
 from evalstone.judges.composite import Panel
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.report.progress import progress_bar
@@ -39,6 +41,7 @@ from evalstone.run.same_family import answered_by_family, families_of
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName
+from evalstone.stats.selective_risk import SelectiveRisk
 from evalstone.types import RunKind
 
 
@@ -141,6 +144,7 @@ async def acalibrate(
     progress: bool = False,
     stop: StopSignal | None = None,
     per_judge: bool = False,
+    risk: float | None = None,
 ) -> Calibration:
     """Compare a judge with human labels, and store the calibration next to the ledger.
 
@@ -172,15 +176,22 @@ async def acalibrate(
         stop: a signal that stops the calibration.
         per_judge: whether to calibrate each member of a composite judge as well, and to compare the judge with them:
             `per_judge` and `members` of the result. They are left out if the calibration of a member is stopped.
+        risk: chooses the threshold of a cascade: the lowest that is shown to judge at most this share of the samples
+            wrongly that its primary decides alone, with 95% confidence. In (0, 1). The calibration is that of the
+            cascade with this threshold; `risk` of the result says what was shown. Implies `per_judge`.
 
     Raises:
         DataError: labels can't be read, or no labeled sample has the fields that the scorer requires.
         JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
-        ConfigError: an argument is invalid, `per_judge` is combined with a budget, no labeled sample has a field of
+        ConfigError: an argument is invalid, `per_judge` or `risk` is combined with a budget, `risk` is given for
+            another judge than a cascade, or no threshold is shown to keep to it, no labeled sample has a field of
             `slice_by`, or the labeled samples have unequal weights.
     """
-    if per_judge and budget is not None:
-        both = (Setting("per_judge"), " can't be combined with ", Setting("budget"))
+    check_flags(per_judge=per_judge)
+    if risk is not None:
+        check_risk(risk)
+    if (per_judge or risk is not None) and budget is not None:
+        both = (Setting("risk" if risk is not None else "per_judge"), " can't be combined with ", Setting("budget"))
         raise ConfigError(both, "; calibrate the judges one by one")
     config = LabelConfig(
         label=texts_of(label),
@@ -225,23 +236,36 @@ async def acalibrate(
         names = [record.sample_id for record in run.records if record.value is not None]
         return {member: tuple(of.get(name) for name in names) for member, of in scores.items()}
 
-    async def calibrated(one: Judge) -> Calibration:
+    async def calibrated(one: Judge, shown: SelectiveRisk | None = None) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
         votes = await votes_of(one, run)
-        unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes)
+        unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes, risk=shown)
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)
         return calibration
 
-    check_flags(per_judge=per_judge)
     parsed = judge_for((chosen,), judge)
-    calibration = await calibrated(parsed)
-    if not per_judge:
+    shown = None
+    if risk is not None:
+        if not isinstance(parsed, Cascade):
+            raise ConfigError(Setting("risk"), f" chooses the threshold of a cascade; {parsed.identity} is none")
+        keeping = keeping_all(parsed)
+        run = await options.run("calibration", labeled.dataset, [chosen], keeping, ledger)
+        kept = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
+        if run.stop_reason:
+            return kept
+        truths = {pair.sample_id: pair.truth(kept.label_threshold, kept.scale) for pair in kept.pairs}
+        says = {pair.sample_id: kept.says_yes(pair.value) for pair in kept.pairs}
+        right = {name: says[name] == truth for name, truth in truths.items() if truth is not None}
+        shown = certify(keeping, run.records, right, risk)
+        parsed = replace(parsed, threshold=shown.threshold)
+    calibration = await calibrated(parsed, shown)
+    if not per_judge and shown is None:
         return calibration
     try:
         alone = [await calibrated(member) for member in parsed.members]

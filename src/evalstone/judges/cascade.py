@@ -40,8 +40,6 @@ from evalstone.types import JudgeCall, total_cost
 
 A = TypeVar("A")
 
-Price: TypeAlias = Callable[[Sequence[JudgeCall]], Awaitable[Sequence[float | None]]]
-"""What calls cost in US dollars, each None if it is unknown."""
 QuestionPrices: TypeAlias = Mapping[str, tuple[float | None, ...]]
 """By a question's fingerprint, what the primary's and the fallback's answer cost in US dollars; None if unknown."""
 
@@ -176,7 +174,7 @@ class Cascade(Composite, init=False):
         escalated: float | None = None,
         risk: float | None = None,
         ask: MemberCalls | None = None,
-        price: Price | None = None,
+        price: Callable[[Sequence[JudgeCall]], Awaitable[Sequence[float | None]]] | None = None,
     ) -> CascadeFit:
         """Choose the threshold on labeled questions: `dataclasses.replace(cascade, threshold=fit.threshold)`.
 
@@ -193,7 +191,7 @@ class Cascade(Composite, init=False):
                 threshold that is shown to keep to it is chosen, with 95% confidence (`stats.certified_threshold`).
                 Of several verdicts of one question, one counts. Not together with the other two.
             ask: How the judges are called, such as through a run's ledger (`fit_cascade`). None calls them directly.
-            price: What calls cost in US dollars if they are made anew. None is what they cost here.
+            price: What calls cost in US dollars if they are made anew, each None if unknown. None is their cost here.
 
         Raises:
             ConfigError: A requirement is outside [0, 1], no threshold meets it (the message gives the best possible

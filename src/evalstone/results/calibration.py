@@ -36,6 +36,7 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, MeasureName, auroc
 from evalstone.stats.intervals import Interval
+from evalstone.stats.selective_risk import SelectiveRisk
 from evalstone.stats.weighted_agreement import weighted_auroc
 from evalstone.stats.weighted_mean import unequal
 from evalstone.types import TOLERANCE, Note, reaches
@@ -160,6 +161,9 @@ class Calibration(Framed, Shown):
     votes: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict[str, tuple[float | None, ...]])
     """For a panel, by member, the score of each of the `pairs` by the member's votes on the panel's questions; None
     where they lead to none. Empty for any other judge."""
+    risk: SelectiveRisk | None = None
+    """For a cascade whose threshold was chosen on these labels: how often the samples that its primary decides alone
+    are judged wrongly."""
     per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
     """With `per_judge`, the calibration of each member of a composite judge. Each is stored by itself."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
     from evalstone.stats.intervals import Interval
+    from evalstone.stats.selective_risk import SelectiveRisk
 
 MOST_WORDS = 8
 DIAGRAM_WIDTH = 41
@@ -77,6 +78,8 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
         plain = (f"{DIAGRAM_TITLE}:", *reliability_lines(measures.raw.bins), legend)
         sections.append(Section("Diagrams", figures=calibration_figures(calibration, measures), plain=plain))
     sections.append(Section("Agreement", tables=tables, notes=tuple(_ranking(measures))))
+    if calibration.risk is not None:
+        sections.append(Section("Cascade", tuple(_cascade(calibration, calibration.risk, measures.mean_error))))
     if calibration.members is not None:
         judges = (calibration, *calibration.per_judge)
         alone = [calibrations_table("each judge", judges)] if calibration.per_judge else []
@@ -218,6 +221,35 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
     counts = verdicts.confusion
     rows = [("judge: yes", str(counts.tp), str(counts.fp)), ("judge: no", str(counts.fn), str(counts.tn))]
     return Section(title, tables=(table(title, columns, rows),))
+
+
+def _cascade(calibration: Calibration, risk: SelectiveRisk, error: Interval | None) -> Iterator[str]:
+    """What the labels show of a cascade's threshold, and what the cascade costs, as sentences."""
+    yield (
+        f"Threshold {risk.threshold:.6g}: of the samples that its first judge decides alone, at most {risk.limit:.1%} "
+        f"are judged wrongly, with {risk.confidence:.0%} confidence ({risk.wrong} of "
+        f"{count(risk.kept, 'labeled sample')}; it decides {risk.share_kept:.1%} of all alone)."
+    )
+    if calibration.cost is not None:
+        yield _cascade_cost(calibration, calibration.cost)
+    if error is not None:
+        labels = sum(pair.label for pair in calibration.pairs) / len(calibration.pairs)
+        yield (
+            f"Its mean score of these samples is {number(labels + error.estimate)}, corrected by the labels "
+            f"{number(labels)} (difference {signed(error.estimate)}, 95% CI "
+            f"{limits(error.low, error.high, sign=True)}). The corrected mean of all your samples: evalstone run, then "
+            "evalstone report --labels."
+        )
+
+
+def _cascade_cost(calibration: Calibration, cost: float) -> str:
+    fallback = next(
+        (each for each in calibration.per_judge if f", {each.judge}, threshold=" in calibration.judge), None
+    )
+    text = f"It costs ${1000 * cost:.4g} per 1,000 samples"
+    if fallback is not None and fallback.cost:
+        text += f", {cost / fallback.cost:.1%} of the price of {fallback.judge} alone (${1000 * fallback.cost:.4g})"
+    return f"{text}."
 
 
 def _members(comparison: MemberComparison, alone: Sequence[Table]) -> Section:

@@ -1,0 +1,72 @@
+"""A cascade's threshold from labeled samples: how often the samples that the primary decides alone are judged wrongly.
+
+The samples are judged with the threshold 0: the primary's answers are kept wherever they have a probability. A higher
+threshold t keeps all answers of exactly those samples whose least probable kept answer reaches t, so their scores are
+these. The others escalate, in whole or in part. The threshold is certified on the former (`stats.certified_threshold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from evalstone._core.guards import is_number
+from evalstone._core.json import content_hash
+from evalstone.errors import ConfigError, invalid
+from evalstone.judges.cascade import Cascade
+from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
+from evalstone.types import Record
+
+
+def check_risk(risk: object) -> None:
+    """Raise ConfigError for anything but a number between 0 and 1."""
+    if not is_number(risk) or not 0 < risk < 1:
+        raise ConfigError(invalid("risk", "a number between 0 and 1", risk))
+
+
+def keeping_all(cascade: Cascade) -> Cascade:
+    """The cascade that keeps every answer of the primary with a probability."""
+    return replace(cascade, threshold=0.0)
+
+
+def certify(cascade: Cascade, records: Iterable[Record], right: Mapping[str, bool], risk: float) -> SelectiveRisk:
+    """The lowest threshold that is shown to keep to a risk.
+
+    Args:
+        cascade: The one of `keeping_all`.
+        records: What it gave.
+        right: By ID of the samples with a score and a truth, whether the verdict is right. Of a group of samples, which
+            aren't independent, one counts.
+        risk: The largest share of wrong verdicts among the samples that the primary decides alone, in (0, 1).
+
+    Raises:
+        ConfigError: The labels don't show it for any threshold.
+    """
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.sample_id in right:
+            groups.setdefault(record.group or record.sample_id, []).append(record)
+    # The choice must not depend on who was right.
+    alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
+    probabilities = [_probability(record, cascade.identity) for record in alone]
+    found = certified_threshold(probabilities, [not right[record.sample_id] for record in alone], risk)
+    if found is not None:
+        return found
+    needed = fewest(risk)
+    hint = f"{needed} right ones would, {len(alone)} are labeled" if len(alone) < needed else "the fallback is needed"
+    raise ConfigError(
+        f"the labels don't show for any threshold that at most {risk:.1%} of the samples that "
+        f"{cascade.primary.identity} decides alone are judged wrongly: {hint}"
+    )
+
+
+def _probability(record: Record, cascade: str) -> float | None:
+    """The probability of the least probable answer that the primary gave alone; None if there is none, or if a part of
+    an answer escalated, because a higher threshold may escalate more of it."""
+    details = [call.detail or {} for call in record.calls if call.judge == cascade]
+    shares = [detail.get("escalated", 1.0) for detail in details]
+    if any(0 < share < 1 for share in shares):
+        return None
+    return min(
+        (detail["probability"] for detail, share in zip(details, shares, strict=True) if not share), default=None
+    )

@@ -1,0 +1,125 @@
+"""A cascade's threshold from labeled samples."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Judge, JudgeAnswer, LexicalJudge, calibrate
+from evalstone.errors import ConfigError
+from evalstone.judge_quality.cascade_threshold import certify, keeping_all
+from evalstone.judges import Cascade
+from evalstone.questions import ClaimSupported
+from evalstone.results import Calibration
+from evalstone.results.saved_calibrations import calibration_for
+from evalstone.types import JudgeCall, Record, Score
+
+N = 300
+TRUTH = {f"claim {n}": random.Random(n).random() < 0.5 for n in range(N)}
+ROWS = [{"id": claim, "output": claim, "context": ["c"], "label": truth} for claim, truth in TRUTH.items()]
+
+
+class Simulated(Judge):
+    """Right with the probability that it reports: `accuracy`, or nearly 1 for most claims and less for some."""
+
+    name: str
+    dollars: float
+    accuracy: float | None = None
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        assert isinstance(question, ClaimSupported)
+        chance = random.Random(f"{self.name}: {question.claim}")
+        probability = self.accuracy or 1 - 0.5 * chance.random() ** 8
+        yes = TRUTH[question.claim] == (chance.random() < probability)
+        value: Any = question.parse(f'{{"reason": "", "verdict": "{"yes" if yes else "no"}"}}')
+        return JudgeAnswer(value=value, judge=self.identity, probability=probability, cost=self.dollars)
+
+
+CHEAP, DEAR = Simulated(name="cheap", dollars=0.00002), Simulated(name="dear", dollars=0.005, accuracy=0.95)
+
+
+def chosen(cascade: Cascade, risk: float, **more: Any) -> Calibration:
+    return calibrate(ROWS, "fact_check", judge=cascade, ledger=more.pop("ledger", None), risk=risk, **more)
+
+
+def test_the_threshold_is_the_lowest_that_keeps_to_the_risk(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    made = chosen(Cascade(CHEAP, DEAR), 0.1, ledger=ledger)
+    risk = made.risk
+    assert risk is not None
+    assert (risk.labeled, risk.limit) == (N, 0.1)
+    assert 0.5 < risk.share_kept < 1
+    assert risk.bound <= 0.1
+    assert made.judge == Cascade(CHEAP, DEAR, threshold=risk.threshold).identity
+    # As many errors as the cheap judge makes alone on what it keeps.
+    alone = calibrate(ROWS, "fact_check", judge=CHEAP, ledger=None)
+    assert [each.judge for each in made.per_judge] == [CHEAP.identity, DEAR.identity]
+    assert made.per_judge[0].pairs == alone.pairs
+    assert made.cost is not None
+    assert made.cost == pytest.approx(0.00002 + (1 - risk.share_kept) * 0.005)
+    shown = str(made)
+    assert (
+        f"at most 10.0% are judged wrongly, with 95% confidence ({risk.wrong} of {risk.kept} labeled samples" in shown
+    )
+    share = made.cost / 0.005
+    assert (
+        f"It costs ${1000 * made.cost:.4g} per 1,000 samples, {share:.1%} of the price of {DEAR.identity} alone ($5)"
+        in shown
+    )
+    assert "corrected by the labels" in shown
+    stored = calibration_for(made.judge, made.signature, ledger)
+    assert stored == made
+    assert stored is not None
+    assert stored.risk == risk
+    stricter = chosen(Cascade(CHEAP, DEAR), 0.05).risk
+    assert stricter is not None
+    assert stricter.threshold > risk.threshold
+
+
+def test_samples_that_the_primary_does_not_decide_alone_are_not_kept() -> None:
+    cascade = keeping_all(Cascade(CHEAP, DEAR))
+
+    def record(name: str, *details: dict[str, Any] | None, group: str | None = None) -> Record:
+        calls = tuple(
+            JudgeCall(question="q", fingerprint=f"{name}{n}", judge=cascade.identity, answer=1, detail=detail)
+            for n, detail in enumerate(details)
+        )
+        return Record(sample_id=name, scorer="s", signature="s@1", outcome=Score(1.0), calls=calls, group=group)
+
+    kept, listed = {"escalated": 0.0, "probability": 0.9}, {"escalated": 1.0, "probability": None}
+    sure = {"escalated": 0.0, "probability": 0.95}
+    partly = {"escalated": 0.5, "probability": None}
+    several = [record(f"k{n}", listed, sure, kept) for n in range(70)]  # the list is never the primary's
+    wrong = [record(f"w{n}", *details) for n, details in enumerate([(partly, sure), (listed,), (None,), ()] * 20)]
+    grouped = [record(f"g{n}", sure, group="one") for n in range(50)]
+    right = {each.sample_id: each in several for each in (*several, *wrong, *grouped)}
+    found = certify(cascade, [*several, *wrong, *grouped], right, 0.1)
+    assert (found.threshold, found.kept, found.wrong, found.labeled) == (0.9, 71, 1, 151)
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "problem"),
+    [
+        (LexicalJudge(), {"risk": 0.1}, "risk chooses the threshold of a cascade; lexical@"),
+        (Cascade(CHEAP, DEAR), {"risk": 1}, "risk must be a number between 0 and 1, not 1"),
+        (Cascade(CHEAP, DEAR), {"risk": 0.1, "budget": 1.0}, "risk can't be combined with budget"),
+        (Cascade(CHEAP, DEAR), {"risk": 0.005}, "at most 0.5% of the samples that cheap"),
+        (
+            Cascade(replace(CHEAP, accuracy=0.5), DEAR),
+            {"risk": 0.05},
+            "don't show for any threshold that at most 5.0% of the samples that cheap",
+        ),
+    ],
+)
+def test_what_shows_no_threshold_is_refused(judge: Judge, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        calibrate(ROWS, "fact_check", judge=judge, ledger=None, **options)
+    assert problem in str(caught.value)
