@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import importlib
 import json
 from collections.abc import Mapping
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from evalstone.errors import JudgeDeclined, ReplyError
+from evalstone.errors import JudgeDeclined, JudgeError, JudgeRefused, ReplyError
 from evalstone.judges import DecisionJudge
 from evalstone.models.decisions import Decided, TypedQuestion, distribution
 from evalstone.questions import ClaimSupported
+from tests.hostile_serving import Reply, http, serving_hostile
 from tests.serving import Behaviour, Response, Server, serving
 
 PREDICATE = TypedQuestion("verdict", "predicate", "Is it so?", {"yes": "it is", "no": "it is not"})
@@ -192,6 +194,8 @@ def changed(name: str, **fields: Any) -> dict[str, Any]:
         (changed("verdict", type="choice"), "the answer to verdict is a choice; expected a noul"),
         (changed("verdict", noul=None), "verdict has the probability None of 'yes'; expected a number from 0 to 1"),
         (changed("verdict", noul=1.2), "verdict has the probability 1.2 of 'yes'"),
+        (changed("verdict", noul="0.5"), "verdict has the probability '0.5' of 'yes'; expected a number from 0 to 1"),
+        (changed("verdict", noul=float("nan")), "verdict has the probability nan of 'yes'"),
         (changed("verdict", noul=True), "verdict has the probability True of 'yes'"),
         (changed("verdict_2", probabilities={"supported": 1}), "verdict_2 has no probability of 'contradicted'"),
         (changed("verdict_2", probabilities=None), "verdict_2 has no probability of 'supported'"),
@@ -252,6 +256,30 @@ def test_a_refused_decision_declines_the_question() -> None:
 def test_rounded_probabilities_are_scaled_to_a_sum_of_one() -> None:
     rounded = {"supported": 0.3334, "contradicted": 0.3334, "not_mentioned": 0.3334}
     assert distribution(CHOICE, rounded) == pytest.approx(dict.fromkeys(CHOICE.options, 1 / 3))
+
+
+HOSTILE: list[tuple[Reply, str]] = [
+    (http(b'{"answers": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "sent no JSON object"),
+    (http(b""), "sent an empty reply"),
+    (http(b"\xff{}"), "sent no JSON object"),
+    (http(b"[]"), "sent no JSON object: '[]'"),
+    (http(gzip.compress(b" " * 50_000_000 + b"{}"), "Content-Encoding: gzip"), "more than 8,000,000 bytes"),
+    (http(b"", "Location: http://example.com/", status=302), "redirects are not followed"),
+    (http(b"{}", "Retry-After: Wed, 21 Oct 2099 07:28:00 GMT", status=429), "in 1 attempt; the last: HTTP 429"),
+    (http(b"x", status=501), "refused the request (HTTP 501: x)"),
+    (b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n ", "gave no answer within 0.3 s: raise timeout (now 0.3 s)"),
+]
+
+
+@pytest.mark.parametrize(("reply", "problem"), HOSTILE, ids=[problem for _, problem in HOSTILE])
+def test_a_hostile_server_gives_an_error_and_no_answer(reply: Reply, problem: str) -> None:
+    with serving_hostile(lambda _: reply) as server:
+        judge = DecisionJudge(model="systemone/jev", base_url=server.url, timeout=0.3, total_timeout=1)
+        with pytest.raises((JudgeError, JudgeRefused)) as caught:
+            asyncio.run(judge.answer(ClaimSupported(claim="a", context=("a",))))
+    assert problem in str(caught.value)
+    assert "max_tokens" not in str(caught.value)
+    assert len(server.requests) == 1
 
 
 def test_a_request_is_sent_again_after_429() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from abc import abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.models.catalog import split_model
 from evalstone.models.endpoint import Endpoint, RequestRefused, endpoint_of, json_call
 from evalstone.models.provider import Provider
-from evalstone.models.replies import as_count, as_object, as_text, is_count, shown
+from evalstone.models.replies import as_count, as_object, as_text, is_count, one_line, shown
 from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def distribution(decision: TypedQuestion, answer: Mapping[str, Any]) -> Mapping[
         raise ReplyError(f"{where} has a probability of {unknown[0]!r:.60}, which is not one of its options")
     for option, value in answer.items():
         if not is_number(value) or not 0 <= value <= 1:
-            raise ReplyError(f"{where} has the probability {shown(value)} of {option!r}; expected a number from 0 to 1")
+            found = one_line(reprlib.repr(value))  # a text in quotes: "0.5" is no number
+            raise ReplyError(f"{where} has the probability {found} of {option!r}; expected a number from 0 to 1")
     total = math.fsum(answer.values())
     if abs(total - 1) > TOLERANCE:
         raise ReplyError(f"{where} has probabilities whose sum is {total:.6g}, not 1")

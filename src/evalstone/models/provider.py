@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from evalstone._core.json import content_hash
 from evalstone.errors import JudgeDeclined, JudgeRefused, ProviderError, ProviderTimeout
@@ -119,13 +119,16 @@ class RequestTimeout(TransientError):
     busy = False
 
 
-def request_timeout(host: str, timeout: float, max_tokens: int | None, *, busy: bool = False) -> ProviderTimeout:
+def request_timeout(
+    host: str, timeout: float, max_tokens: int | None, *, busy: bool = False, writes: bool = True
+) -> ProviderTimeout:
     """The error of a request that timed out. It isn't retried: it would time out again, and might be charged twice.
 
-    busy: whether other requests were in flight.
+    busy: whether other requests were in flight. writes: whether the model writes text.
     """
     shorter = "set max_tokens" if max_tokens is None else f"lower max_tokens (now {max_tokens})"
-    message = f"{host} gave no answer within {timeout:g} s: raise timeout (now {timeout:g} s) or {shorter}"
+    advice = f"raise timeout (now {timeout:g} s)" + (f" or {shorter}" if writes else "")
+    message = f"{host} gave no answer within {timeout:g} s: {advice}"
     if busy:
         message += "; other requests were in flight, so a lower concurrency may help"
     return ProviderTimeout(message, cost=None)
@@ -194,6 +197,9 @@ class Provider(ABC):
         timeout: The timeout of a request in seconds.
     """
 
+    writes: ClassVar[bool] = False
+    """Whether the model writes text, so that fewer tokens take less time."""
+
     def __init__(self, connection: Connection, name: str, timeout: float) -> None:
         self.connection, self.name, self.timeout = connection, name, timeout
 
@@ -216,7 +222,7 @@ class Provider(ABC):
             except AccessRefused as error:
                 raise await self.connection.refused(self.name, error, self.probe) from None
         except RequestTimeout as error:  # of the request, or of the probe
-            raise request_timeout(error.host, self.timeout, max_tokens, busy=error.busy) from None
+            raise request_timeout(error.host, self.timeout, max_tokens, busy=error.busy, writes=self.writes) from None
         except JudgeDeclined:  # the key and the model are right
             self.connection.accepted(self.name)
             raise
@@ -226,6 +232,8 @@ class Provider(ABC):
 
 class ChatProvider(Provider):
     """A language model, which replies to messages."""
+
+    writes = True
 
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(self.connect(model), split_model(model.model)[1], model.timeout)
