@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import evalstone
-from evalstone.cli import check, judge, live, results, run, traces
+from evalstone.cli import check, importing, judge, live, results, run, traces
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import Declared, declared
 from evalstone.live import Live
@@ -196,6 +196,7 @@ def groups() -> Iterator[Group]:
         ("Drift", evalstone.drift, results.drift),
         ("Sample size", evalstone.power, results.power),
         ("Data checks", evalstone.check, check.check),
+        ("Imports", evalstone.import_results, importing.import_),
         ("Calibrations", evalstone.calibrate, judge.calibrate),
         ("Audits", evalstone.audit, judge.audit),
         ("Live scoring", Live.__init__, traces.collect),

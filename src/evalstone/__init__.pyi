@@ -22,6 +22,8 @@ from evalstone.api import ascore as ascore
 from evalstone.api import dry_run as dry_run
 from evalstone.api import evaluate as evaluate
 from evalstone.api import score as score
+from evalstone.compat.imports.importing import ImportedRuns as ImportedRuns
+from evalstone.compat.imports.importing import import_results as import_results
 from evalstone.datasets import Dataset as Dataset
 from evalstone.datasets import Samples as Samples
 from evalstone.datasets import load as load

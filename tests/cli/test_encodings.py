@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "scorers": ("scorers", 0, ""),
     "scorers NAME": ("scorers faithfulness", 0, ""),
     "judges": ("judges", 0, ""),
+    "import": ("import results.json", 0, ""),
     "merge": ("merge m", 0, ""),
     "report": ("report a", 0, ""),
     "report --csv": ("report a --csv -", 0, ""),
@@ -75,6 +76,8 @@ def folder(tmp_path: Path, evalstone: Evalstone, runs: Path) -> Path:
         data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         done = evalstone("run", data.name, "-s", "contains", "-s", "faithfulness", "--out", name)
         assert done.returncode == 0, done.stderr
+    imported = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
+    (tmp_path / "results.json").write_text(imported.read_text("utf-8").replace("Capitals", "Zürich→日本"), "utf-8")
     (tmp_path / "data.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
     done = evalstone("run", "data.jsonl", "-s", "contains", "--out", "m", "--shard", "1/1")
     assert done.returncode == 0, done.stderr

@@ -57,6 +57,7 @@ CALLS = {
     "demo": "demo --out demo --ledger new.db",
     "check": "check outputs.jsonl",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
+    "import": "import results.json --ledger new.db",
     "merge": "merge m",
     "report": "report a --slice-by kind",
     "compare": "compare a b --slice-by kind",
@@ -71,6 +72,7 @@ CALLS = {
     "ledger info": "ledger info --ledger l.db",
     "ledger scores": "ledger scores --ledger l.db --limit 2",
 }
+IMPORTED = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
 FORMATS = ("html", "markdown", "csv", "json")
 
 
@@ -106,6 +108,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, given in (("a", answers), ("a2", answers), ("b", [*answers[1:], "1.0"])):
         es.write_run(run_of(given, [Given(), Harm()], metadata=kinds), folder / name)
     outputs = [{"id": f"q{n}", "output": "Paris" if n % 10 else "Rome"} for n in range(60)]
+    shutil.copy(IMPORTED, folder)
     (folder / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in outputs))
     labeled = [
         {
@@ -191,6 +194,7 @@ def with_slices(run: es.Run, field: str) -> dict[str, Any]:
 
 
 PYTHON: dict[str, Callable[[Path], Any]] = {
+    "import": lambda at: es.import_results(at / "results.json", ledger=None).to_dict(),
     "merge": lambda at: merge(at / "m").to_dict(),
     "report": lambda at: with_slices(es.read_run(at / "a"), "kind"),
     "compare": lambda at: dataclasses.replace(

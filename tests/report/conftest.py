@@ -49,6 +49,9 @@ ROWS = [
 ]
 
 
+IMPORTED = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
+
+
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     """A result of each kind."""
@@ -84,6 +87,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
             replace(made, judge=name, cost=0.001, seconds=0.25) for name in ("first", "second", "third")
         ),
         "saved runs": SavedRuns(({**read_summary(folder / "one"), "folder": "one"},), ("one",)),
+        "imported": evalstone.import_results(IMPORTED, ledger=None),
         "experiment": Experiment(runs={"first": one, "second": run_of(["fail", "0.5"])}),
         "live coverage": coverage(ledger=ledger),
         "live drift": evalstone.live.drift("base", ledger=ledger),

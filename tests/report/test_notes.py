@@ -40,6 +40,41 @@ def lost(**values: Any) -> Note:
 
 SAID: tuple[tuple[Note, str], ...] = (
     (
+        note("imported", tool="promptfoo 0.123.1", file="results.json"),
+        "The scores are those of promptfoo 0.123.1, imported from results.json.",
+    ),
+    (note("printed_equal", tool="t", numbers=1), "1 number that t printed is the same here."),
+    (note("printed_equal", tool="t", numbers=12), "12 numbers that t printed are the same here."),
+    (
+        note("printed_with_failed", "caution", "s", tool="t", failed=1, what="failed"),
+        "s: t counts 1 result that failed as a score.",
+    ),
+    (
+        note("printed_with_failed", "caution", "s", tool="t", failed=2, what="mean"),
+        "s: the mean of t includes 2 results that failed.",
+    ),
+    (
+        note("printed_differs", "warning", "s", tool="t", what="sum", printed=3.5, ours=3.25),
+        "s: t printed a sum of scores of 3.5, and here it is 3.25.",
+    ),
+    (
+        note("printed_differs", "warning", "s", tool="t", what="mean", printed=0.5, ours=None),
+        "s: t printed a mean of 0.5, and here there is none.",
+    ),
+    (
+        note("scale_assumed", "caution", "words", tool="t", highest=80.0, scale=100.0),
+        "words: t doesn't say which scores are possible; the highest is 80, so the scale is taken to be 100; set it "
+        'with scales={"words": 100}.',
+    ),
+    (
+        note("metric_unknown", "caution", tool="t", kind="no-such", place="France"),
+        "No-such isn't known as a metric of t (first in France); its scores are read as they are.",
+    ),
+    (
+        note("trials_absent", "caution", absent=1, trials=3),
+        "Some samples have fewer than 3 trials: 1 trial is not in the file.",
+    ),
+    (
         note("judges_differ", "warning", judges=("a@1", "b@1")),
         "The judges differ (a@1, b@1).",
     ),

@@ -100,6 +100,7 @@ COMMAND_LINE = FrontEnd(
     {
         "dataset": "data",
         "perturbations": "perturbation",
+        "scales": "scale",
         "scorers": "scorer",
         "as_json": "json",
         "tags": "tag",

@@ -72,6 +72,7 @@ COMMANDS = {
     "scorers": ("catalog", "List the scorers, or describe one."),
     "judges": ("catalog", "List the judges, or describe one."),
     "view": ("view", "Look at runs in a browser."),
+    "import": ("importing", "Import the results of another tool, with its scores."),
     "merge": ("blocks", "Merge the parts of a run that was scored with --shard."),
     "report": ("results", "Show a saved run or one of its samples, or export it."),
     "compare": ("results", "Compare runs over the same samples."),

@@ -123,6 +123,13 @@ def tools(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     return list(SYSTEMS)
 
 
+def result_tools(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
+    """The tools whose results can be imported."""
+    from evalstone.compat.imports.reading import readers
+
+    return list(readers())
+
+
 def objectives(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The measures that a threshold can maximize."""
     from evalstone.results.calibration import MEASURES

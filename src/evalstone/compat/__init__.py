@@ -1,1 +1,1 @@
-"""The interfaces of other evaluation tools: `evalstone.compat.spring`."""
+"""Other evaluation tools: the interface of Spring AI (`evalstone.compat.spring`), and results to import."""

@@ -67,7 +67,7 @@ def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
     for piece in pieces:
         text += piece
         if text.startswith("[", _after_blanks(text, 0)):
-            yield from _array_rows(_Window(text, pieces))
+            yield from _array_rows(JsonWindow(text, pieces))
             return
         if len(text) > limit:
             if not _starts_with_json_line(text):
@@ -108,7 +108,7 @@ def _after_blanks(text: str, start: int) -> int:
     return start if blanks is None else blanks.end()
 
 
-class _Window:
+class JsonWindow:
     """A sliding window over a JSON text."""
 
     def __init__(self, text: str, pieces: Iterator[str]) -> None:
@@ -123,11 +123,16 @@ class _Window:
             if self.at < len(self.text) or not self._grow():
                 return self.text[self.at : self.at + 1]
 
+    @property
+    def line_here(self) -> int:
+        """The number of this line."""
+        return self.line + self.text.count("\n", 0, self.at)
+
     def take(self, expected: str, problem: str) -> str:
         """Consume the next nonblank character, which must be one of those expected, and return it."""
         character = self.next()
         if not character or character not in expected:
-            raise self._refused(json.JSONDecodeError(problem, self.text, self.at))
+            raise self.refused(json.JSONDecodeError(problem, self.text, self.at))
         self.at += 1
         return character
 
@@ -141,16 +146,16 @@ class _Window:
             except json.JSONDecodeError as error:
                 unfinished = error.pos > end - _LONGEST_TOKEN or error.msg.startswith("Unterminated string")
                 if not unfinished:
-                    raise self._refused(error) from None
+                    raise self.refused(error) from None
                 value, failure = None, error
             except (ValueError, RecursionError, _DuplicateKeyError) as error:
-                raise self._refused(error) from None
+                raise self.refused(error) from None
             if end - self.at > self.limit:
                 raise too_long(what)
             # A number at the end of the window may be incomplete, such as the `1` of `1.5` or `1e+9`.
             if end < len(self.text) - 3 or not self._grow():
                 if failure is not None:
-                    raise self._refused(failure)
+                    raise self.refused(failure)
                 self.at = end
                 return value
 
@@ -169,11 +174,12 @@ class _Window:
         self.text, self.at = rest + "".join(more), 0
         return True
 
-    def _refused(self, error: Exception) -> DataError:
+    def refused(self, error: Exception) -> DataError:
+        """The error for the value that starts here."""
         return _refusal(error, self.text, self.at, self.line, self.column)
 
 
-def _array_rows(window: _Window) -> Rows:
+def _array_rows(window: JsonWindow) -> Rows:
     """The items of an array. Raises DataError for invalid JSON, and for an item that is too long."""
     window.take("[", "Expecting value")
     if window.next() == "]":

@@ -80,6 +80,33 @@ def _without_score(note: Note) -> str:
     return f"{count(note['without_score'], note['noun'])}{of} without a score"
 
 
+_PRINTED: Mapping[str, str] = {
+    "rows": "number of results",
+    "scores": "number of scores",
+    "failed": "number of failures",
+    "sum": "sum of scores",
+    "mean": "mean",
+}
+"""What of a metric another tool has printed."""
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _printed_with_failed(note: Note, _: FrontEnd) -> str:
+    results, is_one = count(note["failed"], "result"), note["failed"] == 1
+    if note["what"] == "failed":
+        return f"{note['tool']} counts {results} that failed as {'a score' if is_one else 'scores'}"
+    return f"the {_PRINTED[note['what']]} of {note['tool']} includes {results} that failed"
+
+
+def _printed_differs(note: Note, _: FrontEnd) -> str:
+    what, ours = _PRINTED[note["what"]], note["ours"]
+    here = "there is none" if ours is None else f"it is {ours:.15g}"
+    return f"{note['tool']} printed a {what} of {note['printed']:.15g}, and here {here}"
+
+
 _WORST = "as the worst in tests for a pass and as the best in tests for a fail"
 
 
@@ -337,6 +364,25 @@ NOTES: Mapping[str, Row] = {
     "paired_in_order": _paired_in_order,
     "slices_too_small": _slices_too_small,
     "not_ranked": lambda _, __: "the runs are not ranked, because a gate stopped one of them",
+    # ---- An imported run ----
+    "imported": lambda note, _: f"the scores are those of {note['tool']}, imported from {note['file']}",
+    "printed_equal": lambda note, _: (
+        f"{count(note['numbers'], 'number')} that {note['tool']} printed {_be(note['numbers'])} the same here"
+    ),
+    "printed_with_failed": _printed_with_failed,
+    "printed_differs": _printed_differs,
+    "scale_assumed": lambda note, front_end: (
+        f"{note['tool']} doesn't say which scores are possible; the highest is {note['highest']:g}, so the scale is "
+        f"taken to be {note['scale']:g}; set it with {front_end.term('scales', {note.scorer: note['scale']})}"
+    ),
+    "metric_unknown": lambda note, _: (
+        f"{safe(note['kind'], LONG)} isn't known as a metric of {note['tool']} (first in {safe(note['place'], LONG)}); "
+        "its scores are read as they are"
+    ),
+    "trials_absent": lambda note, _: (
+        f"some samples have fewer than {note['trials']:,} trials: {count(note['absent'], 'trial')} "
+        f"{_be(note['absent'])} not in the file"
+    ),
     # ---- A run ----
     "run_ended_early": lambda note, _: (
         f"the run ended early: {ended(safe(note['reason'], LONG))} The numbers cover only the samples that were scored"

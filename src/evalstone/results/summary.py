@@ -44,8 +44,9 @@ TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 
 
-_OMITTED = ("case_metadata", "description", "definition")
+_OMITTED = ("case_metadata", "description", "definition", "tool", "tool_threshold")
 """Fields that are left out of data if they are empty."""
+_EMPTY: tuple[object, ...] = ((), "", {}, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,10 @@ class ScorerInfo:
     definition: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
     """The table of the name and parameters that define a built-in scorer, as files have it; empty for one with code of
     the user's."""
+    tool: str = field(default="", compare=False)
+    """The tool whose scores were imported, with its version; "" for a scorer of evalstone."""
+    tool_threshold: float | None = field(default=None, compare=False)
+    """The score from which on this tool passes a sample; None if it has none, or different ones."""
 
     def goodness(self, value: float) -> float:
         """How good a score is, from 0 to 1, regardless of scale and direction."""
@@ -84,6 +89,8 @@ class ScorerInfo:
             case_metadata=stored.case_metadata,
             description=stored.description,
             definition=stored.definition,
+            tool=stored.tool,
+            tool_threshold=stored.tool_threshold,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +99,7 @@ class ScorerInfo:
 
     def to_stored(self) -> dict[str, Any]:
         """The scorer as a run stores it."""
-        return {name: value for name, value in asdict(self).items() if value or name not in _OMITTED}
+        return {name: value for name, value in asdict(self).items() if name not in _OMITTED or value not in _EMPTY}
 
     @property
     def parameters(self) -> str:

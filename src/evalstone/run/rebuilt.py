@@ -75,6 +75,8 @@ def rebuilt_prompts(
     """
     if sample is None:
         return Prompts({}, "no_texts")
+    if info.tool:
+        return Prompts({}, "imported")
     if (scorer := own.get(info.signature)) is None:
         try:
             scorer = defined(info.definition or {"name": info.name})

@@ -12,6 +12,7 @@ import heapq
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -66,6 +67,38 @@ def select_for_labeling(
     for stratum, count in enumerate(_allocate(design.of_scores, design.have, n)):
         selected.extend(int(place) for place in source.permutation(design.free(stratum))[:count])
     return tuple(int(place) for place in source.permutation(selected)) if selected else ()
+
+
+def labels_to_reach(scores: Sequence[float], half_width: float, *, scale: float = 1.0, confidence: float = 0.95) -> int:
+    """How many human labels a corrected mean (`ppi_mean`) needs for a confidence interval of about this half-width.
+
+        labels = (z · Σ wₛ σₛ / half_width)²          at most the number of samples
+
+    with the strata s of `score_strata`, their shares wₛ of the samples, and the standard deviation σₛ of the judge's
+    error that is expected before any label: √(score · (scale - score)), at least scale / 10. It is an estimate for
+    planning: a judge that is better than its scores look needs fewer. Labels are allocated as by `select_for_labeling`.
+
+    Args:
+        scores: The judge's scores, in [0, scale].
+        half_width: Half of the width of the interval, on the scale of the scores; above 0.
+        scale: The upper end of the range.
+        confidence: The confidence level.
+
+    Raises:
+        DataError: A score is outside [0, scale].
+        ConfigError: The half-width is not above 0.
+
+    Source: Neyman 1934, JRSS 97(4), for the allocation; the variance is that of a stratified mean of errors.
+    """
+    if not half_width > 0:
+        raise ConfigError(invalid("half_width", "above 0", half_width))
+    strata = LabelingStrata.of(scores, scale)
+    total = int(strata.sizes.sum())
+    if not total:
+        return 0
+    spread = sum(float(size) / total * deviation for size, deviation in zip(strata.sizes, strata.spreads, strict=True))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return min(total, math.ceil((z * spread / half_width) ** 2))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ class StoredScorer:
     description: str = ""
     """What it measures; for a custom scorer, what it asks."""
     definition: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tool: str = ""
+    """The tool whose scores were imported, with its version; "" for a scorer of evalstone."""
+    tool_threshold: float | None = None
+    """The score from which on this tool passes a sample; None if it has none, or different ones."""
     mean: float | None = None
     interval: tuple[float, float] | None = None
     """The confidence interval of the mean; None without a score."""

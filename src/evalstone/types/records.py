@@ -133,7 +133,8 @@ class Failed(NoTruthValue, metaclass=NamesArguments):
     reply: str | None = None
     """The judge's raw reply, if there was one."""
     exception: str | None = field(default=None, compare=False)
-    """The type of the exception that a scorer's code raised, such as KeyError."""
+    """The type of the exception that a scorer's code raised, such as KeyError; of an imported result, what failed, such
+    as JudgeFailed (docs/import.md)."""
     traceback: str | None = field(default=None, compare=False)
     """Its traceback, starting at the scorer's code."""
 

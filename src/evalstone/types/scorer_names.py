@@ -14,10 +14,13 @@ _ONE = r"(?:[0-9a-f]{8}|[\w.+!-]+==[\w.+!-]*)"
 _FINGERPRINTS = re.compile(rf"(; |\(){_ONE}(?:, {_ONE})*\)@\d+\Z|@\d+\Z")
 """Hashes of prompts and code, and the versions of plug-ins."""
 
+_VERSION = re.compile(r"@\d+\Z")
+
 
 def scorer_name(signature: str) -> str:
-    """The name of a scorer, from its signature: `contains` of `contains(expected=x)@1`."""
-    return signature.partition("(")[0].partition("@")[0]
+    """The name of a scorer, from its signature: `contains` of `contains(expected=x)@1`. That of another tool's metric
+    may have an @: `recall@5` of `recall@5(ragas==0.4.3)@1`."""
+    return _VERSION.sub("", signature).partition("(")[0]
 
 
 def without_fingerprints(signature: str) -> str:

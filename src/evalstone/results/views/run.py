@@ -96,7 +96,7 @@ def run_view(
         name=run.dataset_name,
         lead=f"{_done(run)}{run.samples_and_judge}",
         notice=run.judge_note,
-        warnings=tuple(sentences_of(doubts_of(run), front_end)),
+        warnings=tuple(sentences_of((each for each in doubts_of(run) if each.severity != "fact"), front_end)),
         sections=(_scores(run, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(
@@ -220,7 +220,8 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
         if line.n_score and (known := calibrations.get(line.info.signature)) is not None:
             for text, doubtful in calibration_notes(known, line.judges):
                 (doubts if doubtful else quality).append((line, text))
-    notes = (*run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
+    facts = sentences_of(each for each in doubts_of(run) if each.severity == "fact")
+    notes = (*facts, *run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
     lost = loss_note(run)
     return Section(
         "Scores",

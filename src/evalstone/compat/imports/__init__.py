@@ -1,0 +1,1 @@
+"""Results of other tools, with their scores: `evalstone.import_results`."""

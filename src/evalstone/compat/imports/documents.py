@@ -1,0 +1,107 @@
+"""JSON documents of any size, read member by member: what a reader asks for is in memory, and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from evalstone._core.display import excerpt
+from evalstone.datasets.json_rows import JsonWindow
+from evalstone.errors import DataError
+
+DEEPEST = 100
+"""How deep objects and lists that are skipped may be nested."""
+
+
+class JsonDocument:
+    """A JSON document from the pieces of its text.
+
+    `members` and `items` go into an object or a list. Each member or item is then read with `value`, entered with
+    `members` or `items`, or else skipped:
+
+        for key in document.members():
+            if key == "results":
+                for place in document.items("results"):
+                    row = document.value(place)
+
+    Everything raises DataError, with line and column, for invalid JSON, a text that ends early, a value that is too
+    long for memory (`row_limit`), and a key that is twice in one object.
+    """
+
+    def __init__(self, pieces: Iterable[str]) -> None:
+        self._window = JsonWindow("", iter(pieces))
+        self._pending = True
+        """Whether the value that starts here is still to be read."""
+
+    @property
+    def is_object(self) -> bool:
+        """Whether an object starts here."""
+        return self._window.next() == "{"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether a list starts here."""
+        return self._window.next() == "["
+
+    def members(self, what: str = "the document", depth: int = 0) -> Iterator[str]:
+        """The keys of the object that starts here. what: its name in errors."""
+        window, seen = self._window, set[str]()
+        window.take("{", f"{what} must be an object")
+        self._pending = False
+        if window.next() == "}":
+            window.take("}", "")
+            return
+        while True:
+            if window.next() != '"':
+                window.take('"', "Expecting property name enclosed in double quotes")
+            key: str = window.value(f"a key of {what}")
+            if key in seen:
+                raise DataError(f"line {window.line_here}: duplicate key {excerpt(key)} in one object")
+            seen.add(key)
+            window.take(":", "Expecting ':' delimiter")
+            self._pending = True
+            yield key
+            self._skip_pending(f"{what}.{key}", depth)
+            if window.take(",}", "Expecting ',' delimiter") == "}":
+                return
+
+    def items(self, what: str, depth: int = 0) -> Iterator[str]:
+        """The places of the items of the list that starts here: `results[0]`. what: its name."""
+        window = self._window
+        window.take("[", f"{what} must be a list")
+        self._pending = False
+        if window.next() == "]":
+            window.take("]", "")
+            return
+        for number in itertools.count():
+            self._pending = True
+            yield (place := f"{what}[{number}]")
+            self._skip_pending(place, depth)
+            if window.take(",]", "Expecting ',' delimiter") == "]":
+                return
+
+    def value(self, what: str) -> Any:
+        """The value that starts here. what: its name in errors."""
+        self._window.next()
+        self._pending = False
+        return self._window.value(what)
+
+    def end(self) -> None:
+        """Raise DataError if anything follows the document."""
+        if self._window.next():
+            self._window.take("", "Extra data")
+
+    def _skip_pending(self, what: str, depth: int) -> None:
+        if not self._pending:
+            return
+        if depth > DEEPEST:
+            raise DataError(f"line {self._window.line_here}: nested too deeply")
+        if self.is_object:
+            for _ in self.members(what, depth + 1):
+                pass
+        elif self.is_list:
+            for _ in self.items(what, depth + 1):
+                pass
+        else:
+            self.value(what)

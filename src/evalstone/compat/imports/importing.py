@@ -1,0 +1,260 @@
+"""Import the results of another tool: its scores become a run, and nothing is judged again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, overload
+
+from evalstone._core.declarations import Range, Rule, check_argument
+from evalstone._core.display import count, digits_for, limits, listed, number
+from evalstone._core.file_format import IMPORT_FORMAT
+from evalstone._core.files import home_expanded
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.garbage import rare_collections
+from evalstone._core.json import content_hash
+from evalstone._core.phases import phase
+from evalstone.compat.imports.building import Building, Built, keep
+from evalstone.compat.imports.reading import Source, reader_for
+from evalstone.errors import DataError
+from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.ledger.store import Ledger
+from evalstone.report.notes import sentences_of
+from evalstone.report.shown import Shown
+from evalstone.report.view import FOOTER, Column, Section, View, table, words
+from evalstone.results.files import write_run
+from evalstone.results.run import Run
+from evalstone.run.execute import check_names
+from evalstone.stats.labeling import labels_to_reach
+from evalstone.types import note
+
+if TYPE_CHECKING:
+    from evalstone.results.summary import ScorerSummary
+
+HALF_WIDTH = 0.1
+"""The half-width of a corrected mean, as a share of the scale, for which the number of labels is shown."""
+LONGEST_FOLDER = 80
+_TAGS = Rule("one text or several", lambda value: isinstance(value, Iterable))
+_SCALE = Annotated[float, Range(0, exclusive=True)]
+
+
+@dataclass(frozen=True)
+class ImportedRuns(Sequence[Run], Shown):
+    """The runs that were made of another tool's results, one for each system, in the order of the file."""
+
+    runs: tuple[Run, ...]
+    tool: str
+    """The tool, with the version in its file."""
+    known: tuple[str, ...] = ()
+    """The IDs of those that were in the ledger already, because the same results were imported before."""
+    folders: tuple[str, ...] = ()
+    """Where they were written; empty without `out`."""
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Run]: ...
+    def __getitem__(self, index: int | slice) -> Run | Sequence[Run]:
+        return self.runs[index]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __repr__(self) -> str:
+        return f"<ImportedRuns of {self.tool}: {count(len(self.runs), 'run')}>"
+
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """What `evalstone import` shows: the mean of each metric with its interval, and what it rests on."""
+        notes = [each for run in self.runs for each in run.cautions if each.kind != "printed_equal"]
+        equal = sum(each["numbers"] for run in self.runs for each in run.cautions if each.kind == "printed_equal")
+        facts = [each for each in notes if each.severity == "fact"]
+        if equal:
+            facts.append(note("printed_equal", tool=self.tool, numbers=equal))
+        judged = any(line.judges for run in self.runs for line in run.summary)
+        several = len(self.runs) > 1
+        samples = listed(dict.fromkeys(f"{run.dataset_name}: {run.samples_and_judge}" for run in self.runs))
+        return View(
+            name=f"Imported from {self.tool}",
+            lead=listed(dict.fromkeys(run.dataset_name for run in self.runs)) if several else samples,
+            warnings=tuple(sentences_of((each for each in notes if each.severity != "fact"), front_end)),
+            sections=(
+                *(
+                    (Section("Runs", tables=(table("The run of each system", _RUNS, map(self._run, self.runs)),)),)
+                    * several
+                ),
+                Section(
+                    "Scores",
+                    tables=(
+                        table(
+                            "Mean of each metric, with its 95% confidence interval",
+                            _SCORES,
+                            [_score(run, line, several=several) for run in self.runs for line in run.summary],
+                        ),
+                    ),
+                    notes=(*sentences_of(facts, front_end), *((_ABOUT_LABELS,) * judged)),
+                ),
+            ),
+            footer=FOOTER,
+        )
+
+    def _run(self, run: Run) -> Sequence[str]:
+        folder = dict(zip((each.id for each in self.runs), self.folders, strict=False)).get(run.id, "")
+        system = "" if run.target is None else run.target.identity
+        trials = f"{run.trials:,}" if run.trials > 1 else ""
+        return run.id, system, f"{run.n_samples:,}", trials, folder
+
+    def to_dict(self) -> dict[str, Any]:
+        """The runs as JSON data, as `evalstone import --json` prints it."""
+        return {
+            "format": IMPORT_FORMAT,
+            "tool": self.tool,
+            "runs": [run.to_dict() for run in self.runs],
+            "known": list(self.known),
+            "folders": list(self.folders),
+        }
+
+
+_RUNS = (words("run"), words("system"), Column("samples"), Column("trials"), words("folder"))
+_SCORES = (
+    words("system"),
+    words("metric"),
+    Column("mean"),
+    Column("95% CI", numeric=False, interval=True),
+    Column("scores", csv="n_score"),
+    Column("skipped", informative=False, csv="n_skipped"),
+    Column("failed", informative=False, csv="n_failed"),
+    Column("labels", csv="labels"),
+)
+_ABOUT_LABELS = (
+    "Labels: about how many of the samples people must label, so that the mean corrected with them is known to within "
+    f"±{HALF_WIDTH:g} of the scale, however often the judge was wrong."
+)
+
+
+def _score(run: Run, line: ScorerSummary, *, several: bool) -> Sequence[str]:
+    digits, interval = digits_for(line.info.scale), line.interval
+    return (
+        "" if run.target is None or not several else run.target.identity,
+        run.titles[line.info.signature] + ("" if line.info.scale == 1 else f" (of {line.info.scale:g})"),
+        number(line.mean, digits),
+        "" if interval is None else limits(interval.low, interval.high, digits),
+        f"{line.n_score:,}",
+        f"{line.n_skipped:,}",
+        f"{line.n_failed:,}",
+        _labels(run, line),
+    )
+
+
+def _labels(run: Run, line: ScorerSummary) -> str:
+    """About how many labels correct a judged mean; "" for one in code."""
+    if not line.judges or not line.n_score:
+        return ""
+    columns = run.columns
+    values = [value for value in columns.values(columns.rows(line.info.signature)) if value is not None]
+    scale = line.info.scale
+    return f"{labels_to_reach(values, HALF_WIDTH * scale, scale=scale):,}"
+
+
+def import_results(
+    path: str | os.PathLike[str],
+    *,
+    tool: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    ledger: str | os.PathLike[str] | None = DEFAULT_LEDGER,
+    scales: Mapping[str, float] | None = None,
+    name: str = "",
+    tags: str | Iterable[str] = (),
+) -> ImportedRuns:
+    """Make runs of the results of another tool, with its scores. Nothing is judged again, and no key is needed.
+
+    Each system that the file has results of, such as a provider with a prompt, becomes a run. Its scorers are the
+    tool's metrics. Reports, comparisons, gates, power, labels and corrections work as on any run. docs/import.md has
+    what each tool's file becomes.
+
+    Args:
+        path: The file or folder.
+        tool: The tool that wrote it, such as "promptfoo"; by default, it is recognized by its content.
+        out: The folder to write the run to; of several runs, one folder each below it. None writes none.
+        ledger: The ledger to keep the runs in. None keeps them in none.
+        scales: The highest possible score by metric, for those whose tool doesn't say it. By default 1, or if a score
+            is higher, a power of ten.
+        name: A name for the runs.
+        tags: One or more tags for the runs.
+
+    Raises:
+        DataError: The file is of no known tool, or damaged; the message names the place in it.
+        ConfigError: A setting is invalid, or nothing can be written to `out`.
+        LedgerError: The ledger can't be written.
+    """
+    check_argument("tool", tool, str | None)
+    check_argument("tags", tags, Annotated[Any, _TAGS])
+    labels = (tags,) if isinstance(tags, str) else tuple(tags)
+    check_names(name, labels)
+    for metric, scale in (scales or {}).items():
+        check_argument(f"scales[{metric!r}]", scale, _SCALE)
+    source = Source(home_expanded(os.fspath(path)))
+    if not source.path.exists():
+        raise DataError(f"{os.fspath(path)!r} does not exist")
+    with rare_collections():
+        built = _built(source, tool, scales or {}, name, labels)
+    runs = tuple(each.run for each in built)
+    known: list[str] = []
+    if ledger is not None:
+        with phase("writing to the ledger"):
+            for each in built:  # a ledger leases one run at a time
+                with contextlib.closing(Ledger(str(ledger))) as opened:
+                    if not keep(each, opened):
+                        known.append(each.run.id)
+    folders = () if out is None else tuple(_write(runs, Path(out)))
+    return ImportedRuns(runs, _tool(runs), tuple(known), folders)
+
+
+def _tool(runs: Sequence[Run]) -> str:
+    return next(info.tool for run in runs for info in run.scorers)
+
+
+def _built(
+    source: Source, tool: str | None, scales: Mapping[str, float], name: str, tags: tuple[str, ...]
+) -> list[Built]:
+    reader = reader_for(source.path, tool)
+    building = Building(reader.tool, reader.version, file=source.name, written=source.written, scales=scales)
+    shown = f"{os.fspath(source.path)}: "
+    try:
+        with phase(f"reading {source.name}", "row") as reading:
+            for event in reading.count(reader.read(source)):
+                building.add(event)
+        with phase("making runs"):
+            return building.built(name=name, tags=tags)
+    except DataError as error:
+        raise DataError(shown, error) from None
+    except OSError as error:
+        raise DataError(shown, f"cannot be read: {error.strerror or error}") from None
+
+
+def _write(runs: Sequence[Run], out: Path) -> Iterator[str]:
+    """Write the runs, and yield their folders."""
+    if len(runs) == 1:
+        yield str(write_run(runs[0], out))
+        return
+    taken: set[str] = set()
+    for run in runs:
+        folder = folder_name("" if run.target is None else run.target.identity)
+        if folder.lower() in taken:
+            folder = f"{folder}-{run.id[-6:]}"
+        taken.add(folder.lower())
+        yield str(write_run(run, out / folder))
+
+
+def folder_name(system: str) -> str:
+    """The name of a system's folder: its letters, digits and `._-`; of a long one the beginning and a hash."""
+    folder = re.sub(r"[^\w.-]+", "-", system).strip(".-") or "run"
+    if len(folder.encode()) <= LONGEST_FOLDER:
+        return folder
+    return f"{folder.encode()[: LONGEST_FOLDER - 9].decode(errors='ignore')}-{content_hash(system)[:8]}"

@@ -1,0 +1,532 @@
+"""The results of promptfoo: versions 2 and 3, as `--output x.json` and `x.jsonl` write them, and its older table.
+
+A provider and a prompt are a system. A test is a case, and the same test again is another trial. Metrics are
+`test_passed` (whether promptfoo passed the test), `test_score` (its weighted score), each named metric, and each type
+of assertion without a name: the weighted mean of a test's assertions of this type.
+
+A row with `failureReason` 2 has no answer, or an assertion of it crashed; every other row has its scores. A grader that
+gave no verdict and a script that crashed are failures of their metric, of `test_score`, and of `test_passed` unless the
+test would have failed or passed without them. promptfoo counts them as 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalstone._core.guards import is_array, is_object
+from evalstone.compat.imports.cases import as_metadata, case_fields, text_of
+from evalstone.compat.imports.documents import JsonDocument
+from evalstone.compat.imports.reading import Head, Reader, Source, as_object, head_of
+from evalstone.compat.imports.results import (
+    About,
+    Event,
+    FailureKind,
+    Judged,
+    Metric,
+    Printed,
+    Result,
+    Row,
+    dollars,
+    duration,
+    failed,
+    metric_name,
+    number_in,
+    object_in,
+    objects_in,
+    text_in,
+    usage_of,
+)
+from evalstone.datasets.cells import storable
+from evalstone.targets import Answer
+from evalstone.types import Failed, Sample, Usage, note
+
+TOOL = "promptfoo"
+JUDGED = frozenset(
+    (
+        *("agent-rubric", "answer-relevance", "context-faithfulness", "context-recall", "context-relevance"),
+        *("conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa"),
+        *("model-graded-factuality", "pi", "search-rubric", "select-best", "trajectory:goal-success"),
+    )
+)
+"""The types of assertion that ask a language model."""
+BOUNDED = frozenset(
+    (
+        *("bleu", "classifier", "contains", "contains-all", "contains-any", "contains-html", "contains-json"),
+        *(
+            "contains-sql",
+            "contains-xml",
+            "cost",
+            "equals",
+            "finish-reason",
+            "gleu",
+            "guardrails",
+            "human",
+            "icontains",
+        ),
+        *("icontains-all", "icontains-any", "is-html", "is-json", "is-refusal", "is-sql", "is-valid-function-call"),
+        *("is-valid-openai-function-call", "is-valid-openai-tools-call", "is-xml", "latency", "levenshtein"),
+        *("max-score", "meteor", "moderation", "perplexity", "perplexity-score", "regex", "rouge-n", "skill-used"),
+        *("starts-with", "tool-call-f1", "trace-error-spans", "trace-span-count", "trace-span-duration"),
+        *("trajectory:step-count", "trajectory:tool-args-match", "trajectory:tool-sequence", "trajectory:tool-used"),
+        "word-count",
+    )
+)
+"""The other types whose score is between 0 and 1."""
+FREE = frozenset(
+    ("javascript", "python", "ruby", "webhook", "similar", "similar:cosine", "similar:dot", "similar:euclidean")
+)
+"""The types whose score may be any number."""
+SET = "assert-set"
+KNOWN = JUDGED | BOUNDED | FREE | {SET}
+RED_TEAM = "promptfoo:redteam:"
+"""What the types of red-team assertions begin with: the rest is a plug-in, which asks a language model."""
+ERROR = 2
+"""The `failureReason` of a row without an answer, or whose assertions crashed."""
+_STRIPPED = "[prompt stripped]"
+_CRASHED = re.compile(
+    r"Custom function threw error: |(?:Python|Ruby|JavaScript) code execution failed: |Scoring function error: "
+)
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+PASSED = Metric("test_passed", scale=1.0, description="promptfoo: whether the test passed")
+SCORE = Metric("test_score", description="promptfoo: the weighted mean of the test's assertions")
+
+
+@dataclass
+class _Component:
+    """The result of an assertion, or of a set of assertions."""
+
+    data: dict[str, Any]
+    type: str
+    metric: str
+    """The name of its metric, with the variables of the test in it; "" without one."""
+    threshold: float | None
+    weight: float
+    only_metric: bool
+    """Whether it counts for its metric, and neither for the score nor for passing."""
+    judge: str
+
+    @property
+    def base(self) -> str:
+        """The type without a leading `not-`."""
+        return self.type.removeprefix("not-")
+
+    @property
+    def failure(self) -> Failed | None:
+        """Why there is no verdict: the grader gave none, or the script crashed."""
+        reason = text_in(self.data, "reason")
+        if object_in(self.data, "metadata").get("graderError"):
+            return failed("JudgeFailed", reason)
+        if self.data.get("pass") is not True and _CRASHED.match(reason):
+            return failed("ScorerFailed", reason)
+        return None
+
+    @property
+    def judged(self) -> Judged | None:
+        """The call of the grader; None for an assertion in code."""
+        if self.base not in JUDGED and not self.base.startswith(RED_TEAM):
+            return None
+        verdict = {key: storable(self.data.get(key)) for key in ("pass", "score", "reason")}
+        answer = None if self.failure is not None else verdict
+        return Judged(judge=self.judge, answer=answer, usage=_tokens(self.data.get("tokensUsed")))
+
+    def said(self) -> dict[str, Any]:
+        """What the file says, as evidence."""
+        assertion = object_in(self.data, "assertion")
+        named = {key: assertion[key] for key in ("value", "threshold", "weight") if key in assertion}
+        if rendered := text_in(object_in(self.data, "metadata"), "renderedAssertionValue"):
+            named["value"] = rendered
+        return {"type": self.type, **named, "passed": self.data.get("pass"), "score": self.data.get("score")}
+
+
+@dataclass
+class _Reading:
+    """What is remembered while a file is read."""
+
+    identities: dict[Any, str] = field(default_factory=dict[Any, str])
+    """The name of each system, by its place among prompts and providers."""
+    unknown: set[str] = field(default_factory=set[str])
+    has_rows: bool = False
+
+    def system(self, place: Any, provider: object, prompt: object) -> str:
+        """The name of a system: its provider, and the label of its prompt."""
+        if place is not None and place in self.identities:
+            return self.identities[place]
+        name = provider
+        if is_object(provider):
+            name = provider.get("label") or provider.get("id")
+        label = prompt.get("label") or prompt.get("raw") if is_object(prompt) else prompt
+        parts = metric_name(name, "unnamed provider"), metric_name(label, "")[:80].rstrip()
+        identity = " · ".join(filter(None, parts))
+        if place is not None:
+            taken, number, first = {*self.identities.values()}, 1, identity
+            while identity in taken:
+                number += 1
+                identity = f"{first} ({number})"
+            self.identities[place] = identity
+        return identity
+
+
+def recognizes(head: Head) -> bool:
+    """Whether a file is of promptfoo."""
+    if head.is_lines:
+        return head.has("testCase", "provider", "prompt") or head.has("gradingResult", "provider", "prompt")
+    summary = head.has("results", "stats") and not head.keys.isdisjoint(("table", "prompts"))
+    return head.has("evalId", "results") or head.has("results.results", "results.version") or summary
+
+
+def read(source: Source) -> Iterator[Event]:
+    """What a file of promptfoo holds."""
+    state = _Reading()
+    if head_of(source.path).is_lines:
+        for place, value in source.lines():
+            yield from _row(state, as_object(value, place), place)
+        return
+    document = source.json()
+    for key in document.members():
+        if key == "results" and document.is_object:
+            yield from _summary(state, document, "results.")
+        elif key == "metadata" and document.is_object:
+            said = as_object(document.value(key), key)
+            yield About(version=text_in(said, "promptfooVersion"), started=text_in(said, "evaluationCreatedAt"))
+        elif key == "config" and document.is_object:
+            yield About(name=text_in(as_object(document.value(key), key), "description"))
+        else:
+            yield from _member(state, document, key, "")
+    document.end()
+
+
+def _summary(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
+    for key in document.members(path.rstrip(".")):
+        yield from _member(state, document, key, path)
+
+
+def _member(state: _Reading, document: JsonDocument, key: str, path: str) -> Iterator[Event]:
+    """A member of a summary, which is the whole document or its `results`."""
+    if key == "results" and document.is_list and not state.has_rows:
+        for place in document.items(f"{path}results"):
+            state.has_rows = True
+            yield from _row(state, as_object(document.value(place), place), place)
+    elif key == "table" and document.is_object:
+        yield from _table(state, document, f"{path}table")
+    elif key == "prompts" and document.is_list:
+        yield from _prompts(state, document, f"{path}prompts")
+    elif key == "timestamp":
+        yield About(started=text_in({key: document.value(key)}, key))
+    elif key == "stats" and document.is_object:
+        yield from _statistics(as_object(document.value(key), key))
+
+
+def _statistics(stats: Mapping[str, Any]) -> Iterator[Event]:
+    yield from _counts(stats, ("successes", "failures", "errors"), None)
+    yield About(seconds=duration(stats.get("durationMs"), 1e-3))
+
+
+def _counts(values: Mapping[str, Any], names: tuple[str, str, str], system: str | None) -> Iterator[Event]:
+    """What promptfoo counted of tests: those that passed, failed, and are errors, under these names."""
+    passes, failures, errors = (number_in(values, name) for name in names)
+    if passes is not None and failures is not None:
+        yield Printed(kind="rows", value=passes + failures + (errors or 0), system=system)
+        yield Printed(kind="sum", metric=PASSED.name, value=passes, system=system)
+        yield Printed(kind="failed", metric=PASSED.name, value=errors or 0, system=system)
+
+
+def _prompts(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
+    """The prompts of each provider, with what promptfoo counted."""
+    for number, place in enumerate(document.items(path)):
+        prompt = as_object(document.value(place), place)
+        identity = state.system(number, prompt.get("provider"), prompt)
+        metrics = object_in(prompt, "metrics")
+        yield from _counts(metrics, ("testPassCount", "testFailCount", "testErrorCount"), identity)
+        if (score := number_in(metrics, "score")) is not None:
+            yield Printed(kind="sum", metric=SCORE.name, value=score, system=identity)
+        named = object_in(metrics, "namedScores")
+        for name in named:
+            if (score := number_in(named, name)) is not None:
+                yield Printed(kind="sum", metric=metric_name(name), value=score, system=identity)
+
+
+def _table(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
+    """The table of version 2: a row for each test, with an output for each provider and prompt."""
+    variables: list[str] = []
+    prompts: list[dict[str, Any]] = []
+    for key in document.members(path):
+        if key == "head" and document.is_object:
+            head = as_object(document.value(f"{path}.head"), f"{path}.head")
+            variables = _texts(head.get("vars"))
+            prompts = objects_in(head, "prompts")
+            for number, prompt in enumerate(prompts):
+                state.system(number, prompt.get("provider"), prompt)
+        elif key == "body" and document.is_list and not state.has_rows:
+            for place in document.items(f"{path}.body"):
+                row = as_object(document.value(place), place)
+                values = dict(zip(variables, row["vars"] if is_array(row.get("vars")) else (), strict=False))
+                for number, output in enumerate(objects_in(row, "outputs")):
+                    state.has_rows = True
+                    prompt = prompts[number] if number < len(prompts) else {}
+                    result = _of_table(output, number, prompt, values, row)
+                    yield from _row(state, result, f"{place}.outputs[{number}]")
+
+
+def _of_table(
+    output: dict[str, Any], number: int, prompt: Mapping[str, Any], variables: Mapping[str, Any], row: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An output of a table in the form of a result."""
+    return {
+        **output,
+        "testIdx": row.get("testIdx"),
+        "success": output.get("pass"),
+        "promptIdx": number,
+        "provider": output.get("provider") or prompt.get("provider"),
+        "prompt": {"raw": output.get("prompt"), "label": prompt.get("label")},
+        "response": object_in(output, "response") or {"output": output.get("text")},
+        "vars": variables,
+        "testCase": {"vars": variables, **object_in(row, "test")},
+    }
+
+
+# ---- A row ----
+
+
+def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
+    test = object_in(row, "testCase")
+    variables = object_in(test, "vars") or object_in(row, "vars")
+    prompt = row.get("prompt")
+    raw = prompt.get("raw") if is_object(prompt) else prompt
+    response, grading = object_in(row, "response"), object_in(row, "gradingResult")
+    output = text_of(response.get("output"))
+    components = list(_components(grading, test, variables))
+    for component in components:
+        if (
+            component.base not in KNOWN
+            and not component.base.startswith(RED_TEAM)
+            and component.type not in state.unknown
+        ):
+            state.unknown.add(component.type)
+            label = text_in(test, "description") or place
+            yield note("metric_unknown", "caution", tool=TOOL, kind=component.type, place=label)
+    problem = _problem(row, output, grading)
+    scores = (
+        dict(_scores(row, grading, components, test))
+        if problem is None
+        else {metric: Result(problem=problem) for metric in _expected(test, variables)}
+    )
+    fields = case_fields(variables)
+    about = {"description": test.get("description"), **object_in(test, "metadata")}
+    for name, value in about.items():
+        if value is not None and not name.startswith("_"):
+            fields["metadata"].setdefault(as_metadata(name), storable(value))
+    if "input" not in fields and isinstance(raw, str) and raw != _STRIPPED:
+        fields["input"] = raw
+    yield Row(
+        place=place,
+        system=state.system(row.get("promptIdx"), row.get("provider"), prompt),
+        case=Sample(**fields),
+        key=_key(row, test, variables, raw),
+        answer=None if output is None else _answer(row, response, output, raw, fields.get("input")),
+        problem=problem,
+        scores=scores,
+        seconds=duration(row.get("latencyMs"), 1e-3),
+        order=int(number_in(row, "testIdx") or 0),
+    )
+
+
+def _key(row: Mapping[str, Any], test: Mapping[str, Any], variables: Mapping[str, Any], raw: object) -> str:
+    """What tells tests apart: their definition. Without variables, the prompt; if that was left out, the number."""
+    parts: list[Any] = [variables, test]
+    if not variables:
+        parts.append(row.get("testIdx") if raw in (None, _STRIPPED) else raw)
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def _problem(row: Mapping[str, Any], output: str | None, grading: Mapping[str, Any]) -> Failed | None:
+    """Why a row has no scores: the provider gave no answer, or its assertions crashed."""
+    reason = row.get("failureReason")
+    if reason == ERROR or (reason is None and row.get("error") and not grading):
+        kind: FailureKind = "TargetFailed" if output is None else "ScorerFailed"
+        return failed(kind, row.get("error"))
+    return None
+
+
+def _answer(row: Mapping[str, Any], response: Mapping[str, Any], output: str, raw: object, asked: object) -> Answer:
+    cost = dollars(response.get("cost"))
+    sent = {"prompt": raw} if isinstance(raw, str) and raw not in (asked, _STRIPPED) else {}
+    return Answer(
+        output=output,
+        usage=_tokens(response.get("tokenUsage") or row.get("tokenUsage")),
+        cost=cost if cost is not None else dollars(row.get("cost")) or None,
+        metadata=sent,
+    )
+
+
+def _tokens(value: object) -> Usage:
+    return usage_of(value, input="prompt", output="completion", cached="cached", requests="numRequests")
+
+
+def _scores(
+    row: Mapping[str, Any],
+    grading: Mapping[str, Any],
+    components: list[_Component],
+    test: Mapping[str, Any],
+) -> Iterator[tuple[Metric, Result]]:
+    """The results of a row that has an answer."""
+    broken = [(each, failure) for each in components if (failure := each.failure) is not None]
+    counted = [(each, failure) for each, failure in broken if each.weight and not each.only_metric]
+    passed, reason = row.get("success"), text_in(grading, "reason") or text_in(row, "error")
+    fails_anyway = number_in(test, "threshold") is None and any(
+        each.data.get("pass") is False and each.failure is None and not each.only_metric for each in components
+    )
+    if counted and passed is not True and not fails_anyway:
+        yield PASSED, Result(problem=counted[0][1], counted=0.0)
+    else:
+        yield PASSED, Result.of(passed, reason)
+    if counted:
+        yield SCORE, Result(problem=counted[0][1], counted=Result.of(row.get("score")).value)
+    else:
+        yield SCORE, Result.of(row.get("score"), reason)
+    by_metric: dict[str, list[_Component]] = {}
+    for component in components:
+        by_metric.setdefault(component.metric or component.type, []).append(component)
+    for name, score in object_in(row, "namedScores").items():
+        of = [each for each in by_metric.pop(name, []) if each.metric] if name in by_metric else []
+        yield _metric(name, of), _result(score, of)
+    for name, of in by_metric.items():
+        weights = [each.weight for each in of]
+        if not any(weights):
+            weights = [1.0] * len(of)
+        value = of[0].data.get("score")
+        values = [number for each in of if (number := number_in(each.data, "score")) is not None]
+        if len(of) == len(values) > 1:
+            value = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+        yield _metric(name, of), _result(value, of)
+
+
+def _metric(name: str, of: list[_Component]) -> Metric:
+    bases = {each.base for each in of}
+    thresholds = {each.threshold for each in of}
+    named = any(each.metric for each in of)
+    kinds = ", ".join(dict.fromkeys(each.type for each in of))
+    what = "named scores" if not of else f"named metric of {kinds}" if named else f"assertions of type {name}"
+    is_bounded = bool(bases) and bases <= JUDGED | BOUNDED
+    return Metric(
+        metric_name(name),
+        scale=1.0 if is_bounded else None,
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        description=f"promptfoo: {what}",
+    )
+
+
+def _result(value: object, of: list[_Component]) -> Result:
+    evidence: Any = [each.said() for each in of]
+    evidence = evidence[0] if len(evidence) == 1 else evidence
+    judged = next((each.judged for each in of if each.judged is not None), None)
+    counted = Result.of(value).value
+    for each in of:
+        if (failure := each.failure) is not None:
+            return Result(problem=failure, counted=counted, judged=judged)
+    reasons = [text_in(each.data, "reason") for each in of]
+    reason = reasons[0] if len(reasons) == 1 else "; ".join(filter(None, reasons))
+    return Result.of(value, reason, evidence=evidence, judged=judged)
+
+
+# ---- Assertions ----
+
+
+def _components(
+    grading: Mapping[str, Any], test: Mapping[str, Any], variables: Mapping[str, Any]
+) -> Iterator[_Component]:
+    """The results of the assertions. Those of a set follow it in the list; if not, they are in it."""
+    items = objects_in(grading, "componentResults")
+    place = 0
+    while place < len(items):
+        item = items[place]
+        yield _component(item, test, variables)
+        place += 1
+        inner = objects_in(item, "componentResults")
+        follow = items[place : place + len(inner)]
+        repeats = len(follow) == len(inner) and all(
+            _outcome(a) == _outcome(b) for a, b in zip(follow, inner, strict=True)
+        )
+        is_set = _set_of(item) is not None or not is_object(item.get("assertion"))
+        if is_set:
+            yield from (_component(each, test, variables) for each in (follow if repeats else inner))
+        place += len(inner) if repeats else 0
+
+
+def _outcome(component: Mapping[str, Any]) -> tuple[Any, ...]:
+    return component.get("pass"), component.get("score"), component.get("reason")
+
+
+def _set_of(component: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The definition of a set of assertions; None for the result of anything else."""
+    return object_in(object_in(component, "metadata"), "assertionSet") or None
+
+
+def _component(item: dict[str, Any], test: Mapping[str, Any], variables: Mapping[str, Any]) -> _Component:
+    assertion = object_in(item, "assertion") or _set_of(item) or {}
+    weight = number_in(assertion, "weight")
+    return _Component(
+        data=item,
+        type=text_in(assertion, "type") or SET,
+        metric=_rendered(assertion.get("metric"), variables),
+        threshold=number_in(assertion, "threshold"),
+        weight=1.0 if weight is None else weight,
+        only_metric=assertion.get("metricOnly") is True,
+        judge=_judge(assertion, test),
+    )
+
+
+def _judge(assertion: Mapping[str, Any], test: Mapping[str, Any]) -> str:
+    """The grader, as far as the test names it: a provider, or one of each kind."""
+    for named in (assertion.get("provider"), object_in(test, "options").get("provider")):
+        for _ in range(2):
+            if is_object(named):
+                named = named.get("id") or named.get("text")
+        if isinstance(named, str) and named:
+            return named
+    return ""
+
+
+def _expected(test: Mapping[str, Any], variables: Mapping[str, Any]) -> Iterator[Metric]:
+    """The metrics that a row without scores would have."""
+    yield PASSED
+    yield SCORE
+    names: dict[str, list[_Component]] = {}
+    for assertion in _assertions(test):
+        component = _component({"assertion": assertion}, test, variables)
+        names.setdefault(component.metric or component.type, []).append(component)
+    for name, of in names.items():
+        yield _metric(name, of)
+
+
+def _assertions(of: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The assertions of a test or a set, also those of sets in it."""
+    for assertion in objects_in(of, "assert"):
+        yield assertion
+        yield from _assertions(assertion)
+
+
+def _rendered(metric: object, variables: Mapping[str, Any]) -> str:
+    """The name of a metric, with the variables of the test."""
+    if not isinstance(metric, str):
+        return ""
+    return _VARIABLE.sub(lambda found: str(variables.get(found[1], "")), metric)
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if is_array(value) else []
+
+
+READER = Reader(
+    tool=TOOL,
+    version=1,
+    expects="results of promptfoo eval --output, a .json file known by evalId and results, or a .jsonl file known by "
+    "testCase, prompt and provider",
+    recognizes=recognizes,
+    read=read,
+)

@@ -1,0 +1,243 @@
+"""Which tool wrote a file or a folder, and what its reader gets: the parts of it, read one by one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from evalstone._core.display import named, shortlist
+from evalstone._core.files import Expansion, encoding_of
+from evalstone._core.guards import is_object
+from evalstone._core.storage import Location
+from evalstone.compat.imports.documents import JsonDocument
+from evalstone.compat.imports.results import Event
+from evalstone.datasets.files import DataFile
+from evalstone.datasets.json_rows import json_lines
+from evalstone.datasets.tables import Rows
+from evalstone.errors import ConfigError, DataError, unknown
+
+MODULES = ("promptfoo",)
+"""The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
+_BEGINNING = 1 << 18
+"""The bytes of a file that recognition looks at."""
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*+")\s*(:)?|[{}\[\]]', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file or folder to import."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its name, as a line of visible text."""
+        return named(self.path.resolve().name)
+
+    @property
+    def written(self) -> datetime:
+        """When it was last written."""
+        return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+
+    def file(self, pattern: str = "") -> Path:
+        """The file itself, or that of a folder whose name matches a pattern, such as `results_*.json`.
+
+        Raises DataError if there is none, or several.
+        """
+        if not pattern or self.path.is_file():
+            return self.path
+        found = self.files(pattern)
+        if len(found) != 1:
+            some = shortlist(file.name for file in found)
+            raise DataError(
+                f"{named(str(self.path))} has {f'several files {pattern}: {some}' if found else f'no {pattern}'}"
+            )
+        return found[0]
+
+    def files(self, pattern: str) -> list[Path]:
+        """The files of a folder, also below it, whose names match a pattern, by name."""
+        return sorted(file for file in self.path.rglob(pattern) if file.is_file())
+
+    def json(self, file: Path | None = None) -> JsonDocument:
+        """A JSON document. file: of the folder; by default, the file itself."""
+        data = _data_file(file or self.path, ".json")
+        return JsonDocument(Expansion(data.location.size).counted(data.text()))
+
+    def lines(self, file: Path | None = None) -> Rows:
+        """The values of a JSON Lines file, each after its place."""
+        data = _data_file(file or self.path, ".jsonl")
+        return json_lines(Expansion(data.location.size).counted(data.text()))
+
+    def rows(self, file: Path | None = None) -> Rows:
+        """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet."""
+        return DataFile.at(Location.of(str(file or self.path))).rows()
+
+
+def _data_file(path: Path, kind: str) -> DataFile:
+    return DataFile(Location.of(str(path)), kind, path.name.lower().endswith(".gz"))
+
+
+@dataclass(frozen=True)
+class Head:
+    """What recognition knows of a file or a folder: what it begins with."""
+
+    path: Path
+    names: frozenset[str]
+    """The names of the files in a folder; of a file, its own."""
+    start: bytes
+    """The first bytes of a file; empty for a folder."""
+    keys: frozenset[str]
+    """The keys of a JSON document as far as it was looked at, and those of objects in it: `results`, `results.version`.
+    Of a list, those of its first item; of JSON Lines, those of the first line."""
+    is_lines: bool = False
+    """Whether it is JSON Lines."""
+    columns: tuple[str, ...] = ()
+    """The header of a CSV file."""
+    is_folder: bool = False
+
+    def has(self, *keys: str) -> bool:
+        """Whether a JSON document has all of these keys."""
+        return self.keys.issuperset(keys)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads the files of a tool."""
+
+    tool: str
+    """The name of the tool, as `--from` takes it."""
+    version: int
+    """Raised when it reads scores otherwise than before: it is the version of the scorers."""
+    expects: str
+    """What its files are and what they are known by, for the error about a file that nobody knows."""
+    recognizes: Callable[[Head], bool]
+    read: Callable[[Source], Iterator[Event]]
+    """Yields what the file holds. Raises DataError, which names the place in the file."""
+
+
+def readers() -> Mapping[str, Reader]:
+    """The readers by the names of their tools."""
+    found = (import_module(f"evalstone.compat.imports.{module}").READER for module in MODULES)
+    return {reader.tool: reader for reader in found}
+
+
+def reader_for(path: Path, tool: str | None = None) -> Reader:
+    """The reader of a file or a folder.
+
+    Args:
+        path: The file or folder.
+        tool: The name of the tool that wrote it; None to recognize it.
+
+    Raises:
+        ConfigError: There is no such tool.
+        DataError: No tool is recognized, or several are.
+    """
+    known = readers()
+    if tool is not None:
+        if tool not in known:
+            raise ConfigError(unknown("tool", tool, known))
+        return known[tool]
+    head = head_of(path)
+    found = [reader for reader in known.values() if reader.recognizes(head)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        tools = " or ".join(reader.tool for reader in found)
+        raise DataError(f"{named(str(path))} may be of {tools}; say which with --from")
+    looked = "; ".join(f"{reader.tool}: {reader.expects}" for reader in known.values())
+    raise DataError(f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. Looked for {looked}")
+
+
+def _seen(head: Head) -> str:
+    if head.keys:
+        return f" (keys: {shortlist(sorted(key for key in head.keys if '.' not in key))})"
+    if head.columns:
+        return f" (columns: {shortlist(head.columns)})"
+    return f" (files: {shortlist(sorted(head.names))})" if head.is_folder else ""
+
+
+def head_of(path: Path) -> Head:
+    """What recognition knows of a file or folder. Raises DataError for one that isn't there or can't be read."""
+    try:
+        if path.is_dir():
+            names = frozenset(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+            return Head(path, names, b"", frozenset(), is_folder=True)
+        with Location.of(str(path)).open() as file:
+            start = file.read(_BEGINNING)
+        if path.name.lower().endswith(".gz"):
+            start = "".join(_pieces(path)).encode()
+    except OSError as error:
+        raise DataError(f"{named(str(path))} cannot be read: {error.strerror or error}") from None
+    encoding, mark = encoding_of(start)
+    text = start[mark:].decode(encoding, "replace").lstrip()
+    keys, is_lines, columns = frozenset[str](), False, tuple[str, ...]()
+    if text.startswith(("{", "[")):
+        first, _, rest = text.partition("\n")
+        is_lines = text.startswith("{") and bool(rest.strip()) and _is_object(first)
+        is_lines = is_lines or (path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")))
+        keys = frozenset(_keys_in(first if is_lines else text))
+    elif path.suffix.lower() in (".csv", ".tsv"):
+        columns = tuple(cell.strip().strip('"') for cell in re.split("[,;\t]", text.partition("\n")[0]))
+    return Head(path, frozenset((path.name,)), start, keys, is_lines=is_lines, columns=columns)
+
+
+def _pieces(path: Path) -> Iterator[str]:
+    size = 0
+    for piece in _data_file(path, ".json").text():
+        yield piece
+        size += len(piece)
+        if size > _BEGINNING:
+            return
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return is_object(json.loads(line))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _keys_in(text: str) -> Iterator[str]:
+    """The keys of the first object in a JSON text that may be cut, and those of objects in it."""
+    open_: list[str] = []
+    """The kinds of the objects and lists around."""
+    path: list[str] = []
+    for token in _TOKEN.finditer(text):
+        mark = token[0][0]
+        if mark in "{[":
+            open_.append(mark)
+        elif mark in "}]" and open_:
+            open_.pop()
+            if open_ in ([], ["["]):
+                return
+        elif token[2] and open_ and open_[-1] == "{":
+            depth = len(open_) - (open_[0] == "[")
+            if depth <= 2 and "[" not in open_[1:]:
+                del path[depth - 1 :]
+                path.append(_text(token[1]))
+                yield ".".join(path)
+
+
+def _text(literal: str) -> str:
+    try:
+        return str(json.loads(literal))
+    except ValueError:
+        return literal
+
+
+def place_of(place: str) -> str:
+    """The beginning of an error about a place in a file."""
+    return f"{place}: "
+
+
+def as_object(value: object, place: str) -> dict[str, Any]:
+    """An object from a file. Raises DataError for anything else."""
+    if not is_object(value):
+        raise DataError(f"{place} must be an object, not {type(value).__name__}")
+    return value

@@ -1,0 +1,219 @@
+"""What the file of another tool holds, whatever the tool: the rows that its reader yields, and what it says of them.
+
+A reader is a generator. It yields, in the order of the file and one at a time, what `Event` lists. It computes nothing:
+`evalstone.compat.imports.building` makes runs of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from evalstone._core.display import excerpt, safe
+from evalstone._core.guards import is_array, is_number, is_object, python_value
+from evalstone.datasets.cells import storable
+from evalstone.targets import Answer
+from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Note, Sample, Skipped, Usage
+
+FailureKind: TypeAlias = Literal["TargetFailed", "JudgeFailed", "ScorerFailed", "NoScore", "NotFinite", "OutOfRange"]
+"""What failed, in `Failed.exception`: the system that was evaluated, the judge, or the scorer's code; or the file has
+no score, one that is no finite number, or one outside the scale."""
+LONGEST_NAME = 200
+"""The most characters of the name of a metric or a system."""
+_BRACKETS = str.maketrans("()", "[]")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of the tool: a scorer of the run. Two of the same name and settings are one."""
+
+    name: str
+    """Its name in the tool, as a line of visible text. Parentheses become brackets: in a signature, they hold settings.
+    `metric_name` makes one of any text."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """What tells it from other metrics of this name, such as a filter."""
+    scale: float | None = field(default=None, compare=False)
+    """The highest possible score, if the tool says so. None: 1 if no score is higher, else a power of ten, with a
+    note."""
+    lower_is_better: bool = field(default=False, compare=False)
+    threshold: float | None = field(default=None, compare=False)
+    """The score from which on the tool passes a sample; None if it has none, or if it differs between samples."""
+    description: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What a judge said, for a metric that has one: it becomes the judge call of the record."""
+
+    judge: str = ""
+    """The model, as the tool names it; "" if the file doesn't say."""
+    answer: Any = None
+    """Its verdict as JSON data; None if it gave none."""
+    usage: Usage = NO_USAGE
+    cost: float | None = None
+    """US dollars; None if unknown."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What the tool has for a metric and a row: a value, or why there is none."""
+
+    value: float | None = None
+    """On the tool's own scale."""
+    problem: Skipped | Failed | None = None
+    """Why there is no value: it is undefined (Skipped) or something broke (Failed)."""
+    reason: str = ""
+    evidence: Any = ()
+    """What else the file says of the score, as JSON data."""
+    judged: Judged | None = None
+    """None for a metric without a judge."""
+    seconds: float = 0.0
+    counted: float | None = None
+    """What the tool counted where there is a problem, such as 0 for a failure; None if it left it out. It explains its
+    printed numbers."""
+
+    @classmethod
+    def of(
+        cls,
+        value: object,
+        reason: object = "",
+        *,
+        evidence: Any = (),
+        judged: Judged | None = None,
+        seconds: float = 0.0,
+    ) -> Result:
+        """The result for a value as a file has it: a number, or true and false, which are 1 and 0. Anything else,
+        also NaN, is a failure of its kind, never a 0."""
+        given, problem, number = python_value(value), None, None
+        if isinstance(given, bool):
+            number = float(given)
+        elif given is None:
+            problem = failed("NoScore", "the file has no score")
+        elif not isinstance(given, int | float):
+            problem = failed("NotFinite", f"the score is no number but {type(given).__name__}: {excerpt(given)}")
+        else:
+            try:
+                number = float(given)
+            except OverflowError:
+                number = math.inf
+            if not math.isfinite(number):
+                problem, number = failed("NotFinite", f"the score is no finite number: {excerpt(given)}"), None
+        text = reason if isinstance(reason, str) else ""
+        kept = () if evidence == () else storable(evidence)
+        return cls(value=number, problem=problem, reason=text, evidence=kept, judged=judged, seconds=seconds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A case with what the system answered and what the tool made of it."""
+
+    place: str
+    """Where it is in the file, such as `results[3]`."""
+    case: Sample
+    """What was asked, without an answer if `system` is known. Without an ID of the tool's, it has a default ID."""
+    scores: Mapping[Metric, Result]
+    system: str = ""
+    """What answered: provider and prompt, or model. Each is a run. "" if the file doesn't say; the case then has the
+    output."""
+    answer: Answer | None = None
+    """The answer of a known system; None if there is none."""
+    problem: Failed | Skipped | None = None
+    """Why a known system gave no answer. Without `scores`, it is the outcome of every metric; with some, say it there:
+    the others are then undefined for this case."""
+    key: str = ""
+    """What tells the case from others. The same key again is another trial of it. "": every row is a case."""
+    trial: int | None = None
+    """The number of the trial, from 1, if the tool numbers them."""
+    order: int = 0
+    """The place of the case among the others, if the rows of the file aren't in the order of the cases."""
+    seconds: float = 0.0
+    """How long the system took to answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a file says of itself, in one or more parts: a later part fills what earlier ones lack."""
+
+    version: str = ""
+    """The version of the tool, or of the format of its files."""
+    name: str = ""
+    """The name of the evaluation, which becomes that of the dataset."""
+    started: str = ""
+    """When it was made, in ISO 8601."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """A number that the tool has printed, to be compared with ours."""
+
+    kind: Literal["rows", "scores", "failed", "sum", "mean"]
+    """The number of rows, those of scores and of failures of a metric, the sum of its scores, or their mean."""
+    value: float
+    metric: str = ""
+    """The name of the metric; "" for rows."""
+    system: str | None = None
+    """None: all systems of the file together."""
+    digits: int | None = None
+    """To how many decimals it is rounded; None if it isn't."""
+
+
+Event: TypeAlias = Row | About | Printed | Note
+"""What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
+
+
+def failed(kind: FailureKind, error: object, *, reply: str | None = None) -> Failed:
+    """A failure with its kind. error: what the file says of it."""
+    text = error if isinstance(error, str) and error.strip() else "the file doesn't say why"
+    return Failed((TARGET_FAILED if kind == "TargetFailed" else "") + text, reply=reply, exception=kind)
+
+
+def metric_name(value: object, otherwise: str = "unnamed") -> str:
+    """The name of a metric or a system from any text: a line of visible text of at most 200 characters."""
+    text = safe(value, LONGEST_NAME).strip() if isinstance(value, str) else ""
+    return text.translate(_BRACKETS) or otherwise
+
+
+def object_in(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The object under a name; empty if there is none."""
+    value = values.get(name)
+    return value if is_object(value) else {}
+
+
+def objects_in(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects in the list under a name; empty if there is none."""
+    value = values.get(name)
+    return [item for item in value if is_object(item)] if is_array(value) else []
+
+
+def text_in(values: Mapping[str, Any], name: str) -> str:
+    """The text under a name; "" if there is none."""
+    value = values.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number_in(values: Mapping[str, Any], name: str) -> float | None:
+    """The finite number under a name; None if there is none."""
+    return Result.of(value).value if is_number(value := values.get(name)) else None
+
+
+def usage_of(value: object, **names: str) -> Usage:
+    """Tokens from an object of the file. names: its keys by field of Usage (input, output, requests …). What is no
+    whole number of 0 or more is left out."""
+    if not is_object(value):
+        return NO_USAGE
+    counts = {name: value.get(key) for name, key in names.items()}
+    return Usage(**{name: n for name, n in counts.items() if type(n) is int and 0 <= n < 2**53})
+
+
+def dollars(value: object) -> float | None:
+    """A cost from a file; None for anything but a number of 0 or more."""
+    return float(value) if is_number(value) and 0 <= value < 1e9 else None
+
+
+def duration(value: object, unit: float = 1.0) -> float:
+    """Seconds from a file; 0 for anything but a number of 0 or more. unit: what one of it is in seconds."""
+    return float(value) * unit if is_number(value) and 0 <= value < 1e12 else 0.0

@@ -1,0 +1,313 @@
+"""What every import has in common: rows become a run that all commands read, whatever the tool."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import tracemalloc
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evalstone as es
+from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
+from evalstone.compat.imports.building import Building, keep
+from evalstone.compat.imports.importing import folder_name
+from evalstone.compat.imports.results import About, Event, Judged, Metric, Printed, Result, Row, failed, metric_name
+from evalstone.ledger import RunRow
+from evalstone.ledger.store import Ledger
+from evalstone.results.human_labels import corrected
+from evalstone.targets import Answer
+from evalstone.types import Usage, note
+
+GOOD = Metric("good")
+NICE = Metric("nice", threshold=0.5)
+WRITTEN = datetime(2026, 1, 2, tzinfo=UTC)
+FIXTURE = Path(__file__).parent / "promptfoo" / "results.json"
+
+
+EMPTY = '{"evalId": "e", "results": '
+"""How a file of promptfoo begins."""
+
+
+def row(number: int, system: str = "a", **values: Any) -> Row:
+    """A row of one of three cases."""
+    fields: dict[str, Any] = {
+        "place": f"row {number}",
+        "system": system,
+        "case": Sample(input=f"q{number}"),
+        "key": str(number),
+        "answer": Answer(output="yes"),
+        "scores": {GOOD: Result.of(number / 2)},
+    }
+    return Row(**fields | values)
+
+
+def runs_of(*events: Event, **settings: Any) -> list[Run]:
+    return [built.run for built in building(*events, **settings).built()]
+
+
+def building(*events: Event, **settings: Any) -> Building:
+    building = Building("acme", 3, file="f.json", written=WRITTEN, **settings)
+    for event in events:
+        building.add(event)
+    return building
+
+
+def outcomes(run: Run, scorer: str = "good") -> list[Any]:
+    return [record.outcome for record in run.records if record.scorer == scorer]
+
+
+def test_a_metric_that_a_row_lacks_is_undefined_for_its_case() -> None:
+    (run,) = runs_of(row(0), row(1, scores={GOOD: Result.of(1), NICE: Result.of(0.25)}))
+    assert outcomes(run, "nice") == [Skipped("acme has no such score of this sample"), Score(0.25, scale=1)]
+    assert (run["nice"].info.tool_threshold, run["good"].info.tool_threshold) == (0.5, None)
+
+
+def test_the_failure_of_a_system_is_that_of_every_metric_that_the_row_doesnt_name() -> None:
+    down = failed("TargetFailed", "HTTP 503")
+    (run,) = runs_of(row(0), row(1, answer=None, problem=down, scores={}))
+    assert outcomes(run)[1] == Failed("the target failed: HTTP 503")
+    assert run.target is not None
+    assert (run.target.answers, run.target.failed) == (1, 1)
+    assert [entry.kind for entry in run.columns.entries()] == ["score", "target_failed"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, "NoScore"), ("0.5", "NotFinite"), (math.nan, "NotFinite"), (math.inf, "NotFinite"), (10**400, "NotFinite"),
+     ([1], "NotFinite"), (-0.1, "OutOfRange")],
+)  # fmt: skip
+def test_what_is_no_score_is_a_failure_of_its_kind_and_never_a_zero(value: object, kind: str) -> None:
+    (run,) = runs_of(row(0, scores={GOOD: Result.of(value)}), row(1))
+    (outcome, _) = outcomes(run)
+    assert isinstance(outcome, Failed)
+    assert outcome.exception == kind
+    assert (run["good"].n_score, run["good"].mean) == (1, 0.5)
+
+
+def test_a_scale_is_the_tools_or_a_setting_or_a_power_of_ten_with_a_note() -> None:
+    points, words = Metric("points", scale=5), Metric("words", lower_is_better=True)
+    events = [row(number, scores={points: Result.of(number), words: Result.of(40 * number)}) for number in range(3)]
+    (run,) = runs_of(*events)
+    assert [(info.scale, info.lower_is_better) for info in run.scorers] == [(5, False), (100, True)]
+    assert note("scale_assumed", "caution", "words", tool="acme", highest=80.0, scale=100.0) in run.notes
+    (run,) = runs_of(*events, scales={"words": 80})
+    assert run["words"].info.scale == 80
+    with pytest.raises(ConfigError, match=r"scales: unknown metric 'word'; did you mean words\?"):
+        runs_of(*events, scales={"word": 80})
+    (run,) = runs_of(*events, scales={"points": 1})
+    assert isinstance(outcomes(run, "points")[2], Failed)
+
+
+def test_the_same_case_again_is_a_trial() -> None:
+    (run,) = runs_of(row(0), row(1), row(0, answer=Answer(output="no"), scores={GOOD: Result.of(1)}))
+    assert (run.n_samples, run.trials, len(run)) == (2, 2, 4)
+    assert [(record.trial, record.value) for record in run.records] == [(1, 0), (2, 1), (1, 0.5), (2, None)]
+    assert len({record.sample_id for record in run.records}) == 2
+    assert [sample.output for sample in run.samples or ()] == ["yes", "no", "yes", None]
+    assert note("trials_absent", "caution", absent=1, trials=2) in run.notes
+    with pytest.raises(DataError, match="row 0: trial 1 of '0' is there twice"):
+        runs_of(row(0, trial=1), row(0, trial=1))
+
+
+def test_rows_that_are_no_trials_are_cases_of_their_own() -> None:
+    same = Sample(input="q", output="a")
+    (run,) = runs_of(*(row(n, system="", case=same, key="", answer=None) for n in range(2)))
+    assert (run.n_samples, run.trials, run.target) == (2, 1, None)
+    assert [sample.output for sample in run.samples or ()] == ["a", "a"]
+
+
+def test_cases_are_in_the_order_that_the_tool_numbers_them() -> None:
+    shuffled = [row(2, order=2), row(0, order=0), row(1, order=1)]
+    (one,), (other,) = runs_of(*shuffled), runs_of(row(0), row(1), row(2))
+    assert one.dataset_version == other.dataset_version
+    assert [record.value for record in one.records] == [0, 0.5, 1]
+
+
+def test_a_judge_is_in_the_calls_of_its_records() -> None:
+    judged = Judged(judge="openai/gpt-5.1", answer={"score": 1}, usage=Usage(10, 2, 0, 1), cost=0.01)
+    unnamed = Judged(answer=None)
+    (run,) = runs_of(
+        row(0, scores={GOOD: Result.of(1, "It is.", judged=judged)}),
+        row(1, scores={GOOD: Result(problem=failed("JudgeFailed", None), judged=unnamed)}),
+    )
+    (first, second) = run.records
+    assert (first.calls[0].judge, first.cost, first.reason) == ("openai/gpt-5.1 by acme", 0.01, "It is.")
+    assert (second.calls[0].judge, second.reason) == ("the judge of acme", "the file doesn't say why")
+    assert run.judge == "openai/gpt-5.1 by acme, the judge of acme"
+
+
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        (Printed(kind="rows", value=4), note("printed_equal", tool="acme", numbers=1)),
+        (Printed(kind="mean", value=0.5, metric="good"), note("printed_equal", tool="acme", numbers=1)),
+        (Printed(kind="mean", value=0.333, metric="good", digits=3), "differs"),
+        (Printed(kind="mean", value=0.375, metric="good"), "mean"),
+        (Printed(kind="scores", value=4, metric="good"), "scores"),
+        (Printed(kind="failed", value=0, metric="good"), "failed"),
+        (Printed(kind="sum", value=1.5, metric="good"), note("printed_equal", tool="acme", numbers=1)),
+        (Printed(kind="mean", value=0.5 + 1e-11, metric="good"), "differs"),
+        (Printed(kind="mean", value=0.5, metric="other"), "differs"),
+    ],
+)  # fmt: skip
+def test_printed_numbers_are_compared_and_a_difference_explained(printed: Printed, found: Any) -> None:
+    broken = Result(problem=failed("JudgeFailed", "away"), counted=0.0)
+    (run,) = runs_of(row(0), row(1), row(2), row(3, scores={GOOD: broken}), printed)
+    said = [each for each in run.cautions if each.kind.startswith("printed")]
+    if isinstance(found, str) and found != "differs":
+        found = note("printed_with_failed", "caution", "good", tool="acme", failed=1, what=found)
+    assert [said[0].kind if found == "differs" else said[0]] == ["printed_differs" if found == "differs" else found]
+
+
+def test_a_run_from_the_ledger_is_the_one_that_was_imported(tmp_path: Path) -> None:
+    path = str(tmp_path / "l.db")
+    runs = import_results(FIXTURE, ledger=path, out=tmp_path / "o", name="n", tags="t")
+    for run, folder in zip(runs, runs.folders, strict=True):
+        for again in (es.read_run(run.id, ledger=path), es.read_run(folder)):
+            assert again.to_dict() == run.to_dict()
+            assert [record.to_dict() for record in again.records] == [record.to_dict() for record in run.records]
+            assert list(again.samples or ()) == list(run.samples or ())
+    again = import_results(FIXTURE, ledger=path)
+    assert again.known == tuple(run.id for run in runs)
+    with Ledger(path) as opened:
+        assert len(opened.runs()) == len(runs)
+
+
+def test_an_import_that_was_killed_is_finished(tmp_path: Path) -> None:
+    (built,) = building(row(0), row(1)).built()
+    with Ledger(str(tmp_path / "l.db")) as opened:
+        opened.start_run(RunRow(built.run.id, "", built.run.started, None, built.run.metadata()))
+        assert keep(built, opened)
+        assert not keep(built, opened)
+    assert len(es.read_run(built.run.id, ledger=tmp_path / "l.db")) == 2
+
+
+def test_all_commands_of_runs_work_on_imported_ones(tmp_path: Path) -> None:
+    echo, small = import_results(FIXTURE, ledger=None)
+    assert es.compare(echo, small)["contains"].difference is not None
+    assert es.gate(small, min={"contains": 0.9}).verdict in ("inconclusive", "fail")
+    assert list(es.power(small, 0.1))
+    labels = {record.key: 1.0 for record in small.records if record.scorer == "llm-rubric" and record.value is not None}
+    (tmp_path / "labels.csv").write_text("id,label\n" + "".join(f"{key},{label}\n" for key, label in labels.items()))
+    read = es.load_labels(small, "llm-rubric", tmp_path / "labels.csv")
+    assert corrected(small, "llm-rubric", read).result.labeled == 4
+    assert "<html" in small.to_html()
+    other = import_results(FIXTURE.with_suffix(".jsonl"), ledger=None)[0]  # a file that doesn't name the version
+    with pytest.raises(ConfigError, match="the scorer test_passed differs"):
+        es.compare(echo, other)
+
+
+def test_names_are_lines_of_visible_text() -> None:
+    hostile = "\x1b[31mred\x1b[0m (a)\nb@c" + "x" * 300
+    (run,) = runs_of(
+        row(0, system=metric_name(hostile), scores={Metric(metric_name(hostile)): Result.of(1)}), About(version="1 (x)")
+    )
+    name = run.scorers[0].name
+    assert "\x1b" not in name and "\n" not in name and "(" not in name and len(name) <= 200  # noqa: PT018
+    assert run[name].mean == 1
+    assert run.scorers[0].signature.endswith("(acme==1--x-)@3")
+    assert folder_name("../../etc/passwd") == "etc-passwd"
+    assert folder_name(" / ") == "run"
+    assert len(folder_name("é" * 300).encode()) <= 80
+
+
+def test_html_of_the_file_is_text_on_pages() -> None:
+    attack = "<script>alert(1)</script>"
+    (run,) = runs_of(row(0, case=Sample(input=attack), scores={Metric(attack): Result.of(0, attack)}))
+    assert attack not in run.to_html()
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.json", "", r"a.json isn't known as the results of a tool. Looked for promptfoo: results of"),
+        ("a.json", '{"a": 1}', r"isn't known as the results of a tool \(keys: a\). Looked for"),
+        ("a.csv", "x,y\n1,2\n", r"\(columns: x, y\)"),
+        ("a.json", EMPTY + '{"version": 3, "results": [], "stats": {}}}', "a.json: it has no results"),
+        ("a.json", EMPTY + '{"version": 3, "results": [1]}}', r"results.results\[0\] must be an object"),
+        ("a.json", EMPTY + '{"results": [', "a.json: line 1, column 41: not JSON"),
+        ("a.json", EMPTY + '{"version": 1, "version": 2}}', "line 1: duplicate key 'version'"),
+        ("a.json", EMPTY + '{"results": [{"a": 1,\n"a": 2}]}}', "line 2: duplicate key 'a'"),
+        ("a.json", EMPTY + '{"x": ' + "[" * 5000 + "]" * 5000 + "}}", "nested too deeply"),
+        ("a.json", EMPTY + '{"results": [' + '{"a":' * 90_000 + "1" + "}" * 90_000 + "]}}", "nested too deeply"),
+        ("a.json", EMPTY + '{"results": [{"score": 1' + "0" * 5000 + "}]}}", "not JSON"),
+        ("a.json", EMPTY + "{}} {}", r"a.json: line 1, column 32: not JSON \(Extra data\)"),
+        ("a.jsonl", '{"testCase": {}, "provider": "p", "prompt": "q"}\n{"a": ', "line 2, column 7: not JSON"),
+        ("a.jsonl", '{"testCase": {}, "provider": "p", "prompt": "q"}\n7', "line 2 must be an object, not int"),
+    ],
+)
+def test_a_file_that_cant_be_read_is_refused_in_words(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    with pytest.raises(DataError, match=problem) as raised:
+        import_results(write(tmp_path / name, text), ledger=None)
+    assert name in str(raised.value)
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown tool 'promtfoo'; did you mean promptfoo"):
+        import_results(FIXTURE, tool="promtfoo", ledger=None)
+    with pytest.raises(DataError, match="does not exist"):
+        import_results(tmp_path / "no.json", ledger=None)
+    with pytest.raises(ConfigError, match="scales"):
+        import_results(FIXTURE, scales={"length": 0}, ledger=None)
+    with pytest.raises(ConfigError, match="name"):
+        import_results(FIXTURE, name="a\nb", ledger=None)
+
+
+def large(rows: int) -> Iterable[str]:
+    """A file of promptfoo with so many tests."""
+    yield '{"evalId": "e", "results": {"version": 3, "timestamp": "2026-01-01T00:00:00Z", "results": ['
+    text = "The answer goes on for a while, as answers do. " * 10
+    rubric = {"type": "llm-rubric", "value": "It is right.", "provider": "openai:gpt-4.1"}
+    contains = {"type": "contains", "value": "{{expected}}"}
+    for number in range(rows):
+        asked, score = {"question": f"What is {number}?", "expected": str(number)}, number % 3 / 2
+        components = [
+            {"pass": True, "score": score, "reason": "It is.", "assertion": rubric, "tokensUsed": {"prompt": 50}},
+            {"pass": True, "score": 1, "reason": "Yes.", "assertion": contains},
+        ]
+        one = {
+            "promptIdx": 0,
+            "testIdx": number,
+            "success": score > 0,
+            "score": score,
+            "failureReason": 0,
+            "provider": {"id": "openai:gpt-4.1-mini"},
+            "prompt": {"raw": f"Q: {number}", "label": "p"},
+            "vars": asked,
+            "testCase": {"vars": asked, "assert": [rubric, contains]},
+            "response": {"output": f"{text}{number}", "tokenUsage": {"prompt": 10, "completion": 90}},
+            "latencyMs": 900,
+            "cost": 0.001,
+            "gradingResult": {"pass": True, "score": score, "reason": "All passed", "componentResults": components},
+        }
+        yield ("," if number else "") + json.dumps(one)
+    failures = (rows + 2) // 3
+    yield f'], "stats": {{"successes": {rows - failures}, "failures": {failures}, "errors": 0}}}}}}'
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("w") as file:
+        file.writelines(large(20_000))
+    began = time.perf_counter()
+    (run,) = import_results(path, ledger=None)
+    assert time.perf_counter() - began < 20
+    assert (run.n_samples, run["llm-rubric"].n_score) == (20_000, 20_000)
+    assert not [each for each in run.notes if each.kind == "printed_differs"]
+    tracemalloc.start()
+    import_results(path, ledger=None)
+    assert tracemalloc.get_traced_memory()[1] < 60e6
+    tracemalloc.stop()
