@@ -600,3 +600,19 @@ def test_a_list_that_changed_meanwhile_is_not_added(client: Client) -> None:
         assert client.get(f"/collect?{query}").status == status
     reply = client.get("/collect?new=begun")
     assert (reply.status, reply.headers["location"]) == (303, "/datasets/begun.jsonl/edit")
+
+
+@pytest.mark.parametrize("into", ["%FF", "name=%FF", "name=", "x", "name=%ED%A0%80", "name=../../x"])
+def test_the_name_of_a_dataset_in_a_form_may_be_anything(client: Client, url: str, folder: Path, into: str) -> None:
+    with Ledger(url) as ledger:
+        (run,) = ledger.runs()
+    reply = client.post("/drafts/collect", {"into": into, "place": f"run={run.id}&all=1", "state": "x"})
+    assert (reply.status, "bug" in reply.words) == (409 if into.startswith("name=") and len(into) > 8 else 400, False)
+    assert [path.name for path in folder.iterdir()] in ([], [LOCK])
+
+
+def test_without_a_ledger_no_dataset_is_edited() -> None:
+    pages_of_none = Client(application(Shelf(None)))
+    for address in (EDIT, f"{EDIT}/new", f"{EDIT}/samples/q1"):
+        reply = pages_of_none.get(address)
+        assert (reply.status, "There is no ledger to write to." in reply.words) == (403, True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qsl
 
 from evalstone.errors import EvalstoneError, invalid
+from evalstone.view.addresses import query_of
 from evalstone.view.library import Library
 from evalstone.view.responses import BadAddress, redirect
 from evalstone.view.shelf import ReadOnly
@@ -61,6 +62,14 @@ class Form:
         if text := self.text(name, longest):
             return text
         raise BadAddress(f"The form lacks {name}.")
+
+    def query(self, name: str, longest: int = LONGEST) -> dict[str, str]:
+        """The parameters in a field that is the query of an address: fields lose line breaks and invisible characters,
+        which IDs may have. Errors as for `needed`."""
+        try:
+            return query_of(self.needed(name, longest))
+        except UnicodeDecodeError:
+            raise BadAddress("The form can't be read.") from None
 
     def back(self, otherwise: str = "/") -> str:
         """The address on these pages that the form leads to."""

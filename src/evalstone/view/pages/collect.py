@@ -16,7 +16,7 @@ from evalstone.ledger.live_ranking import samples_behind, submission
 from evalstone.ledger.store import Ledger
 from evalstone.report.view import Tone
 from evalstone.types import Sample
-from evalstone.view.addresses import edit_address, live_address, name_in, query_of, run_address, with_query
+from evalstone.view.addresses import edit_address, live_address, name_in, run_address, with_query
 from evalstone.view.drafts import LINES, Meanwhile
 from evalstone.view.editing import Addition, Editing, Status, added, changing, opened
 from evalstone.view.forms import Form
@@ -166,7 +166,9 @@ def _asked(sample: Sample) -> str:
 
 def collect(library: Library, form: Form) -> str:
     """Add chosen samples to the edits of a dataset."""
-    name = _dataset_name(form.needed("into", LONGEST_NAME * 8), decode=True)
+    name = form.query("into", LONGEST_NAME * 8).get("name", "")
+    if not name:
+        raise BadAddress("The form lacks the name of a dataset.")
     chosen = _chosen(library, _pairs(form.needed("place", 1 << 20)))
     if not isinstance(chosen, Chosen):
         raise BadAddress("The run is being indexed. Send the form again in a moment.")
@@ -212,10 +214,8 @@ def _by_choice(text: str, names: Sequence[str]) -> str:
     return next((name for name in names if choice(name) == text), "")
 
 
-def _dataset_name(text: str, *, decode: bool = False) -> str:
+def _dataset_name(text: str) -> str:
     """The name of a dataset in a form; "" for none."""
-    if decode:
-        return query_of(text).get("name", "")
     name = " ".join(text.split())[:LONGEST_NAME]
     return name if not name or name.endswith(LINES) else f"{name}{LINES}"
 

@@ -15,11 +15,10 @@ from evalstone.view.addresses import (
     dataset_address,
     edit_address,
     edit_sample_address,
-    query_of,
     with_query,
 )
 from evalstone.view.drafts import Meanwhile
-from evalstone.view.editing import Change, Editing, Row, added, changing, opened, read_in, row_hash, saved
+from evalstone.view.editing import Change, Editing, Row, added, changing, folder_of, opened, read_in, row_hash, saved
 from evalstone.view.forms import Form
 from evalstone.view.indexing.jobs import Building
 from evalstone.view.library import Library, progress_page
@@ -68,6 +67,7 @@ class SampleRow:
 def edit_page(library: Library, request: Request) -> Response:
     """A dataset to edit: its changes, and its samples."""
     name = named(request.path_params["name"])
+    folder_of(library)  # nothing is read where nothing can be edited
     words = request.query_params.get("q", "").casefold().split()
     after, changes_after = (number_in(request, each) for each in ("after", "changes"))
     with library.shelf.reading() as ledger:
@@ -208,6 +208,7 @@ def _sample_row(editing: Editing, row: Row, change: Change | None) -> SampleRow:
 def edit_sample_page(library: Library, request: Request) -> Response:
     """The form of a sample that is there."""
     name, id = named(request.path_params["name"]), named(request.path_params["id"])
+    folder_of(library)
     with library.shelf.reading() as ledger:
         editing = opened(library, name, ledger)
         if not isinstance(editing, Editing):
@@ -240,6 +241,7 @@ def edit_sample_page(library: Library, request: Request) -> Response:
 def new_sample_page(library: Library, request: Request) -> Response:
     """The form of a new sample."""
     name = named(request.path_params["name"])
+    folder_of(library)
     with library.shelf.reading() as ledger:
         editing = opened(library, name, ledger)
         if not isinstance(editing, Editing):
@@ -284,10 +286,7 @@ def _form_page(
 
 
 def _about(form: Form) -> Mapping[str, str]:
-    try:
-        values = query_of(form.needed("place", 1 << 20))
-    except ValueError:
-        raise BadAddress("The form can't be read.") from None
+    values = form.query("place", 1 << 20)
     if not values.get("name"):
         raise BadAddress("The form lacks the name of a dataset.")
     return values
