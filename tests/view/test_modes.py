@@ -77,7 +77,7 @@ def mode_id(client: Client, run: str, name: str) -> str:
 
 def test_notes_become_modes_that_are_renamed_merged_and_taken_away(url: str, run: str, client: Client) -> None:
     shown = client.get(f"/modes?run={run}")
-    assert "6 reviewed samples, 4 with a note and without a mode" in shown.words
+    assert "6 reviewed samples, 4 with a note that has no mode yet" in shown.words
     assert re.search(r"ada · given 0\S* note 0", shown.words)
     for sample, name in (("s0", "wrong year"), ("s1", " Wrong  YEAR "), ("s1", "rude"), ("s2", "impolite")):
         assert send(client, "create", run, sample, name=name) == 303

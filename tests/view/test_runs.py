@@ -340,3 +340,14 @@ def test_a_query_is_the_same_in_an_address() -> None:
     with pytest.raises(ConfigError) as caught:
         RunsQuery.of([("q", "x" * 3000)])
     assert caught.value.to_dict()["field"] == "q"
+
+
+def test_the_pages_above_all_others_lead_to_each_other(url: str) -> None:
+    evaluate(samples_of(["1"]), [Given()], ledger=url)
+    client, tops = client_of(url), ["/", "/datasets", "/experiments", "/scorers", "/judges"]
+    for address in (*tops, "/live"):
+        page = client.get(address)
+        nav = page.text.partition('class="sections"')[2].partition("</span>")[0]
+        # Live scores have a place among them only if there are some.
+        assert re.findall('href="([^"]*)"', nav) == [*tops, *(["/live"] if address == "/live" else [])]
+        assert re.findall('href="([^"]*)" aria-current="page"', nav) == [address]

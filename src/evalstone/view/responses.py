@@ -96,7 +96,14 @@ def redirect(address: str) -> Response:
 def error_page(status: int, error: Exception | str, headers: Mapping[str, str] | None = None) -> Response:
     """An error in words."""
     text = error.text(COMMAND_LINE) if isinstance(error, EvalstoneError) else str(error)
-    return page("message.html", status=status, headers=headers, title="Error", text=text, progress=None)
+    return page(
+        "message.html",
+        status=status,
+        headers=headers,
+        title="Not found" if status == 404 else "Error",
+        text=text,
+        progress=None,
+    )
 
 
 def asset_file(request: Request) -> Response:

@@ -68,6 +68,7 @@ def datasets_page(library: Library, request: Request) -> Response:
     return page(
         "datasets.html",
         title="Datasets",
+        live=library.has_live_scores(),
         q=request.query_params.get("q", ""),
         token=library.edit_token,
         edit_refusal=library.shelf.edit_refusal,

@@ -35,6 +35,7 @@ def experiments_page(library: Library, request: Request) -> Response:
         "experiments.html",
         headers={"refresh": WATCH} if any(each.is_running for each in every) else {},
         title="Experiments",
+        live=library.has_live_scores(),
         detail=count(len(every), "experiment"),
         folder=library.experiments.files is not None,
         note=library.experiments.files.note if library.experiments.files is not None else "",

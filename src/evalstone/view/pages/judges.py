@@ -80,6 +80,7 @@ def judges_page(library: Library, request: Request) -> Response:
     return page(
         "judges.html",
         title="Judges",
+        live=library.has_live_scores(),
         places=library.shelf.places,
         groups=groups,
         total=len(filed),

@@ -60,6 +60,7 @@ def live_page(library: Library, request: Request) -> Response:
     return page(
         "live.html",
         title="Live scores",
+        live=True,
         rows=[(stream.name, live_address(stream.name), _period(stream), _scorer_rows(stream)) for stream in found],
         total=len(names),
         places=library.shelf.places,

@@ -153,7 +153,7 @@ def modes_page(library: Library, request: Request) -> Response:
             values=sorted(set(sliced.values()))[:12],
             label_href=with_query("/label", [("run", card.id)]),
             noted=[
-                (label.key, here(label.key), label.note, ", ".join(_names(reviewed, label.key)))
+                (label.key, here(label.key), label.note, label.annotator, ", ".join(_names(reviewed, label.key)))
                 for label in reversed(reviewed.labels)
                 if label.note
             ][:200],
@@ -282,11 +282,7 @@ def _csv(counts: Sequence[ModeCount]) -> Iterator[str]:
 
 def _place(library: Library, form: Form) -> tuple[Reviewed, str, str]:
     """What is known of the run that a form is about, the key of its sample, and the address to go back to."""
-    query = form.needed("place")
-    try:
-        values = query_of(query)
-    except ValueError:
-        raise BadAddress("The form can't be read.") from None
+    values = form.query("place")
     reviewed = Reviewed.of(library, values.get("run", ""))
     return reviewed, values.get("sample", ""), with_query("/modes", values.items())
 

@@ -143,6 +143,7 @@ def scorers_page(library: Library, request: Request) -> Response:
     return page(
         "scorers.html",
         title="Scorers",
+        live=library.has_live_scores(),
         q=request.query_params.get("q", ""),
         total=len(known),
         groups=[
