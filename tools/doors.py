@@ -220,6 +220,8 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("Runs", "out", "mark fixture", "`write_run(run, folder)`"),
     ("Runs", "keep engine shard", "mark fixture", "a test has few samples"),
     ("Runs", "keep engine shard", "action", ARGUMENTS),
+    ("Runs", "split encoding", "evaluate mark fixture", "`load(path, split=…, encoding=…)` gives the samples"),
+    ("Runs", "split encoding", "action", ARGUMENTS),
     ("Runs", "shard", "evaluate file", "`evalstone.scale.score_shard`; each process has its own"),
     ("Runs", "top quiet verbose", "evaluate mark fixture action", A_TERMINAL),
     ("Runs", "quiet verbose otel", "file", "asked for with the command"),

@@ -22,6 +22,21 @@ def test_the_command_that_it_suggests_runs(tmp_path: Path, evalstone: Evalstone)
     assert (run.returncode, "faithfulness" in run.stdout) == (0, True)
 
 
+def test_an_encoding_and_a_separator_are_part_of_the_command(tmp_path: Path, evalstone: Evalstone) -> None:
+    text = "question,answer,contexts\nWo ist Köln?,It is in the country.,Köln.\\n--It is in the country.\n"
+    (tmp_path / "d.csv").write_bytes(text.replace("\\n", "|").encode("cp1252"))
+    done = evalstone("check", "d.csv", "--encoding", "cp1252", "--split", "context=|--", "--json")
+    checked = json.loads(done.stdout)
+    assert checked["first"][0]["context"].startswith("2 passages: Köln.")
+    run = evalstone(*shlex.split(checked["command"])[1:], "--ledger", "l.db", "--json")
+    assert (run.returncode, json.loads(run.stdout)["dataset"]["name"]) == (0, "d.csv")
+    for wrong, problem in (
+        (("--split", "context"), "--split takes FIELD=SEPARATOR"),
+        (("--split", "id=x"), "--split is for"),
+    ):
+        assert problem in evalstone("check", "d.csv", *wrong).stderr
+
+
 @pytest.mark.parametrize(("data", "code"), [('{"output": "a"}', 0), ('{"output": [1]}', 1), ("", 1), (None, 2)])
 def test_exit_codes(tmp_path: Path, evalstone: Evalstone, data: str | None, code: int) -> None:
     if data is not None:

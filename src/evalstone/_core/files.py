@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from evalstone._core.front_ends import Setting
 from evalstone._core.json import value_of
-from evalstone.errors import ConfigError, DataError, StorageError, WriteError
+from evalstone.errors import ConfigError, DataError, StorageError, WriteError, invalid
 
 SETTING = "EVALSTONE_MAX_ROW_MB"
 """The environment variable with the limit of `row_limit`."""
@@ -139,15 +140,29 @@ def encoding_of(start: bytes) -> tuple[str, int]:
     return next(((name, len(mark)) for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), ("utf-8", 0))
 
 
-def text_pieces(stream: ByteStream, line: int = 1) -> Iterator[str]:
-    """The text of a stream in pieces: UTF-8 with or without a byte order mark, UTF-16 or UTF-32 with one.
+def check_encoding(encoding: str | None) -> None:
+    """Raise ConfigError for an encoding that isn't known, or isn't one of texts."""
+    try:
+        if encoding is not None:
+            "a".encode(encoding).decode(encoding)
+    except (LookupError, ValueError, TypeError):
+        raise ConfigError(invalid(Setting("encoding"), "the name of an encoding, such as cp1252", encoding)) from None
 
-    line: The number of its first line, for errors.
+
+def text_pieces(stream: ByteStream, line: int = 1, encoding: str | None = None) -> Iterator[str]:
+    """The text of a stream in pieces.
+
+    Args:
+        stream: The bytes of the text.
+        line: The number of its first line, for errors.
+        encoding: Its encoding. By default, UTF-8 with or without a byte order mark, and UTF-16 or UTF-32 with one.
 
     Raises DataError for bytes that aren't text (naming the first), and for NUL characters.
     """
     data = stream.read(_PIECE)
-    encoding, offset = encoding_of(data)
+    marked, offset = encoding_of(data)
+    if encoding is None or offset:  # a byte order mark is what the file itself says
+        encoding = marked
     data = data[offset:]
     decoder = codecs.getincrementaldecoder(encoding)()
     while True:

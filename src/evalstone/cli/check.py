@@ -19,6 +19,8 @@ def check(
         options.argument("DATA", "A file, or what else run takes as DATA.", complete=FILE),
     ],
     map: options.Map = None,
+    split: options.Split = None,
+    encoding: options.Encoding = None,
     *,
     outputs: Outputs,
 ) -> int:
@@ -28,7 +30,7 @@ def check(
     nothing.
     """
     with prints_to_stderr():
-        result = evalstone.check(data, map=map)
+        result = evalstone.check(data, map=map, split=split, encoding=encoding)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.OK if result.passed else ExitCode.CHECK_FAILED

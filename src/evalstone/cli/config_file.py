@@ -84,6 +84,8 @@ class RunConfig(Thresholds, Outputs):
     tags: Annotated[list[str], option("--tag TAG", "Options", "A tag of the run.")] = field(default_factory=list[str])
     ledger: Annotated[str, options.LEDGER] = field(default_factory=_default_ledger)
     map: Annotated[dict[str, str | list[str]], options.MAP] = field(default_factory=dict[str, str | list[str]])
+    split: Annotated[dict[str, str], options.SPLIT] = field(default_factory=dict[str, str])
+    encoding: Annotated[str | None, options.ENCODING] = None
     keep_reasoning: options.KeepReasoning = False
     limit: Annotated[int | None, option("--limit N", "Data", "Score only the first N samples.", min=1)] = None
     target: Annotated[

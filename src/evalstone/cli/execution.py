@@ -159,10 +159,12 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.scorers import parse_scorers
 
     check_run_names(config)
-    with config.naming_file("map"):
+    with config.naming_file("map", "split", "encoding"):
         try:
             with beside(config.folder("data")) as found:
-                dataset = evalstone.load(config.data, map=config.map)
+                dataset = evalstone.load(
+                    config.data, map=config.map, split=config.split or None, encoding=config.encoding
+                )
             say_found(found)
         except KeyboardInterrupt:
             to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")

@@ -22,7 +22,7 @@ from evalstone._core.times import moment
 from evalstone.cli import completion
 from evalstone.cli.completion import FILE, FOLDER, Complete
 from evalstone.cli.output import STDOUT
-from evalstone.cli.values import field_columns, number, numbers_or_one
+from evalstone.cli.values import field_columns, number, numbers_or_one, separators
 from evalstone.errors import ConfigError
 
 Panel: TypeAlias = Literal[
@@ -254,6 +254,15 @@ MAP = option(
     complete=completion.fields,
 )
 Map: TypeAlias = Annotated[dict[str, str | list[str]] | None, MAP]
+SPLIT = option(
+    "--split FIELD=SEPARATOR",
+    "Data",
+    "Split the texts of a field into passages: 'context=|'. Write \\n for a line break.",
+    parse=separators,
+)
+Split: TypeAlias = Annotated[dict[str, str] | None, SPLIT]
+ENCODING = option("--encoding NAME", "Data", "Encoding of a text file that isn't UTF-8, such as cp1252.")
+Encoding: TypeAlias = Annotated[Value, ENCODING]
 KeepReasoning: TypeAlias = Annotated[
     bool,
     option(

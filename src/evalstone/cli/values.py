@@ -61,6 +61,20 @@ def field_columns(texts: Iterable[str], option: str) -> dict[str, str | list[str
     return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
 
 
+def separators(texts: Iterable[str], option: str) -> dict[str, str]:
+    """`["context=|"]` as a mapping from field to separator, with line breaks and tabs for `\\n` and `\\t`. Raises
+    ConfigError for malformed text, and for a field with several separators."""
+    found: dict[str, str] = {}
+    for text in texts:
+        field, equals, separator = text.partition("=")
+        if not (field.strip() and equals and separator):
+            raise ConfigError(f"{option} takes FIELD=SEPARATOR, such as 'context=|', not {text!r}")
+        if field.strip() in found:
+            raise ConfigError(repeated(option, field.strip(), f"{option} names {field.strip()} twice"))
+        found[field.strip()] = separator.replace("\\n", "\n").replace("\\t", "\t")
+    return found
+
+
 _NUMBER, _RATE = "SCORER=NUMBER, such as faithfulness=0.9", "SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9"
 
 

@@ -10,11 +10,12 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
-from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.files import Expansion, check_encoding, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
@@ -42,6 +43,8 @@ class DataFile:
     location: Location
     kind: str
     zipped: bool
+    encoding: str | None = None
+    """The encoding of its text; None for the one that it says itself, or else UTF-8."""
 
     @classmethod
     def at(cls, location: Location) -> DataFile:
@@ -76,7 +79,7 @@ class DataFile:
         """The text in pieces. Raises DataError if it can't be read."""
         try:
             with self.location.open() as file, gzip.open(file) if self.zipped else file as stream:
-                yield from text_pieces(stream)
+                yield from text_pieces(stream, encoding=self.encoding)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"not a complete gzip file ({escaped(error)})") from None
         except OSError as error:
@@ -104,15 +107,16 @@ def find(path: str | os.PathLike[str]) -> DataFile:
     return DataFile.at(found)
 
 
-def find_all(path: str) -> list[DataFile]:
+def find_all(path: str, encoding: str | None = None) -> list[DataFile]:
     """The data file at a path or an address, or those whose names match its pattern, such as `data/*.jsonl`, by name.
+    encoding: That of their texts, if they don't say it themselves.
 
     Raises DataError as `find` does, if no file matches, or if those that match have several formats.
     """
     if is_address(path):
         check_address(path)
     if not is_pattern(path) or (not is_address(path) and Path(path).exists()):
-        return [find(path)]
+        return _encoded([find(path)], encoding)
     folder, pattern = path.rsplit("/", 1) if is_address(path) else os.path.split(path)
     if is_pattern(folder):
         raise DataError(f"{named(path)} has a wildcard in the name of a folder; only names of files may have one")
@@ -122,7 +126,14 @@ def find_all(path: str) -> list[DataFile]:
     files = [*map(DataFile.at, listed)]
     if len(kinds := {file.kind for file in files}) > 1:
         raise DataError(f"the files that match {named(path)} have several formats: {', '.join(sorted(kinds))}")
-    return files
+    return _encoded(files, encoding)
+
+
+def _encoded(files: list[DataFile], encoding: str | None) -> list[DataFile]:
+    check_encoding(encoding)
+    if encoding is not None and files[0].kind == ".parquet":
+        raise DataError(f"{named(files[0].location.name)} is a Parquet file, which says its own ", Setting("encoding"))
+    return [replace(file, encoding=encoding) for file in files]
 
 
 def rows_of(files: Sequence[DataFile], refused: Refused | None = None) -> Rows:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import count, escaped, excerpt, named
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import class_of, is_list
 from evalstone._core.json import storable
 from evalstone._core.phases import phase
@@ -103,7 +104,13 @@ Samples: TypeAlias = (
 pyarrow, Hugging Face), or a Dataset."""
 
 
-def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
+def load(
+    source: Samples,
+    *,
+    map: ColumnMapping | None = None,
+    split: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+) -> Dataset:
     """Load samples from a file, a table or an iterable.
 
     Args:
@@ -113,55 +120,61 @@ def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
             returns or yields samples; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table
             or Hugging Face Dataset. Trace files are recognized by their content (see docs/traces.md).
         map: Sample field to column. It takes precedence over the known column names (see docs/data.md).
+        split: The separator of the passages in a text, `{"context": "|"}`. Lists are read as they are.
+        encoding: The encoding of a text file, such as `cp1252`. By default UTF-8, or what its byte order mark says.
 
     Raises:
         DataError: The data is invalid; the message names file, line and column.
-        ConfigError: `map` has an unknown field, or a function can't be imported or returns no samples.
+        ConfigError: `map` or `split` has an unknown field, an encoding isn't known, the source has none, or a function
+            can't be imported or returns no samples.
         MissingDependency: The file is Parquet, and pyarrow is not installed.
     """
-    if isinstance(source, Dataset) and not map:
+    reader = RowReader(map, split=split)
+    if encoding is not None and (not isinstance(source, str | os.PathLike) or names_code(source) or source == "-"):
+        raise ConfigError(Setting("encoding"), " is for files of text")
+    if isinstance(source, Dataset) and not map and not split:
         return source
-    if _are_samples(source) and not map:
+    if _are_samples(source) and not map and not split:
         places = [f"item {number}" for number in range(1, len(source) + 1)]
         notes = Notes("sample")
         notes.add_samples(source)
         return Dataset(with_unique_ids(source, places), notes=notes.lines())
     if names_code(source):
-        return _from_code(str(source).strip(), map)
+        return _from_code(str(source).strip(), map, split)
     if isinstance(source, str | os.PathLike):
         if Path(source) == Path("-"):
             first, rows = _opened(standard_input(), "stdin")
             if is_telemetry(first):
                 return _read_traces("stdin", "stdin", map, _again(rows))
-            return _read("stdin", "stdin", RowReader(map), lambda: rows)
-        files, source = find_all(os.fspath(source)), named(os.fspath(source))
+            return _read("stdin", "stdin", reader, lambda: rows)
+        files, source = find_all(os.fspath(source), encoding), named(os.fspath(source))
         name = escaped(file_name(files, source))
         with phase(f"reading {name}"):
             first, rows = _opened(rows_of(files), source)
             if not files[0].cells and is_telemetry(first):
                 again = all(file.location.local is None or file.location.local.is_file() for file in files)
                 return _read_traces(name, source, map, (lambda: rows_of(files)) if again else _again(rows))
-            reader = RowReader(map, text_cells=files[0].kind in (".csv", ".tsv"))
+            reader.text_cells = files[0].kind in (".csv", ".tsv")
             return _read(name, source, reader, lambda: rows)
     if is_table(source):
-        return _read(IN_MEMORY, "", RowReader(map), lambda: table_rows(source))
+        return _read(IN_MEMORY, "", reader, lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
         items = cast("Sequence[Any]", [source] if isinstance(source, Mapping) else source)
         if items and is_telemetry(items[0]):
             return _read_traces(IN_MEMORY, "", map, lambda: numbered("item", items))
     rows = cast("object", source)
-    return _read(IN_MEMORY, "", RowReader(map), lambda: memory_rows(rows), in_memory=True)
+    return _read(IN_MEMORY, "", reader, lambda: memory_rows(rows), in_memory=True)
 
 
-def _from_code(address: str, map: ColumnMapping | None) -> Dataset:
+def _from_code(address: str, map: ColumnMapping | None, split: Mapping[str, str] | None) -> Dataset:
     """The samples at an address. Those of a long iterable aren't kept in memory."""
     samples = samples_at(address)
     try:
         if isinstance(samples, Iterator):
             rows = cast("object", samples)
-            dataset = _read(escaped(address), "", RowReader(map), lambda: memory_rows(rows))
+            dataset = _read(escaped(address), "", RowReader(map, split=split), lambda: memory_rows(rows))
         else:
-            dataset = load(samples, map=map)
+            dataset = load(samples, map=map, split=split)
     except DataError as error:
         raise DataError("" if str(error).startswith("the loader") else f"{address}: ", error) from None
     return replace(dataset, name=escaped(address)) if dataset.name == IN_MEMORY else dataset

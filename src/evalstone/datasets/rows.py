@@ -75,6 +75,7 @@ class RowReader:
         mapping: The `map` of `sample_from`.
         text_cells: Whether every cell is a text, as in CSV. Then a missing cell is a blank one, which is a blank answer
             in a column of the output, and a text may be a list or an object that was written out.
+        split: The separator of the passages in a text, by field: `{"context": "|"}`.
         problems: Where errors of single fields are collected. A field with an error is then read as absent.
     """
 
@@ -83,9 +84,11 @@ class RowReader:
         mapping: ColumnMapping | None = None,
         *,
         text_cells: bool = False,
+        split: Mapping[str, str] | None = None,
         problems: list[DataError] | None = None,
     ) -> None:
         self._problems = problems
+        self._separator = _separator(split)
         self.columns = Columns(mapping)
         self.text_cells = text_cells
         self.ignored: dict[str, None] = {}
@@ -264,6 +267,18 @@ class RowReader:
         return next((passages for field in _CONVERSATION_FIELDS if (passages := self._of_turns(field, chosen))), None)
 
     def _passages(self, values: list[Any], columns: Collection[str]) -> tuple[str, ...]:
+        if self._separator is not None:
+            values = [
+                part
+                for value in values
+                for part in (value.split(self._separator) if isinstance(value, str) else [value])
+            ]
+            return tuple(
+                passage
+                for value in values
+                for passage in ((value,) if isinstance(value, str) else passages_in(value))
+                if passage.strip()
+            )
         for value in values:
             if isinstance(value, str):
                 check_not_joined(value, columns)
@@ -343,6 +358,18 @@ class RowReader:
                 raise of_field from None
             self._problems.append(of_field)
             return None
+
+
+def _separator(split: object) -> str | None:
+    """The separator of the passages in a context. Raises ConfigError for other fields and for no separator."""
+    expected = 'a table with the separator of the context, such as {"context": "|"}'
+    if split is None:
+        return None
+    if not is_mapping(split) or not all(isinstance(each, str) and each for each in split.values()):
+        raise ConfigError(invalid(Setting("split"), expected, split))
+    if other := next((name for name in split if name != "context"), None):
+        raise ConfigError(Setting("split"), f" is for context, whose passages are a list, not for {excerpt(other)}")
+    return split.get("context")
 
 
 def _plain(fields: tuple[str, ...], values: Iterable[Any]) -> Sample | None:

@@ -59,7 +59,13 @@ _FILES = 1 << 20
 """More files than data have."""
 
 
-def check(source: Samples, *, map: ColumnMapping | None = None) -> DataCheck:
+def check(
+    source: Samples,
+    *,
+    map: ColumnMapping | None = None,
+    split: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+) -> DataCheck:
     """Check data: how they are read, what is wrong with them, and which scorers can score them.
 
     Every row is read, one by one, and all problems are collected instead of raising an error for the first. No judge is
@@ -68,12 +74,14 @@ def check(source: Samples, *, map: ColumnMapping | None = None) -> DataCheck:
     Args:
         source: What `load` takes.
         map: Sample field to column, as for `load`.
+        split: The separator of the passages in a text, as for `load`.
+        encoding: The encoding of a text file, as for `load`.
 
     Raises:
         DataError: There is no such file, or its name has an unknown suffix.
-        ConfigError: `map` has an unknown field, or a function can't be imported or returns no samples.
+        ConfigError: As for `load`.
     """
-    return _Inspection(map).of(source)
+    return _Inspection(map, split, encoding).of(source)
 
 
 @dataclass
@@ -100,6 +108,8 @@ class _Shape:
 @dataclass
 class _Inspection:
     map: ColumnMapping | None
+    split: Mapping[str, str] | None
+    encoding: str | None
     problems: list[DataProblem] = field(default_factory=list[DataProblem])
     n_problems: int = 0
     rows: int = 0
@@ -123,7 +133,7 @@ class _Inspection:
                 self._add(sample, f"sample {number}")
             path = "" if found.name == IN_MEMORY or not isinstance(source, str | os.PathLike) else os.fspath(source)
             return self._result(_Rows(found.name, iter(()), path=path), found.columns, found.ignored, found.notes)
-        reader = RowReader(self.map, text_cells=found.text_cells, problems=of_fields)
+        reader = RowReader(self.map, text_cells=found.text_cells, split=self.split, problems=of_fields)
         try:
             with phase(f"checking {found.name}", "row") as reading:
                 for place, row in reading.count(found.rows):
@@ -143,12 +153,13 @@ class _Inspection:
 
     def _opened(self, source: Samples) -> _Rows | Dataset:
         """The rows of the data; a dataset for samples that are made of more than one row each, or aren't rows."""
-        if isinstance(source, Dataset) or names_code(source):
-            return load(source, map=self.map)
+        is_file = isinstance(source, str | os.PathLike) and not names_code(source) and Path(source) != Path("-")
+        if isinstance(source, Dataset) or names_code(source) or (self.encoding is not None and not is_file):
+            return load(source, map=self.map, split=self.split, encoding=self.encoding)
         if isinstance(source, str | os.PathLike):
             if Path(source) == Path("-"):
                 return _Rows("stdin", standard_input())
-            files = find_all(os.fspath(source))
+            files = find_all(os.fspath(source), self.encoding)
             if not files[0].cells and is_telemetry(_first_row(files)):
                 return load(source, map=self.map)
             encoding = "" if files[0].kind == ".parquet" else _encoding(files[0])
@@ -157,7 +168,7 @@ class _Inspection:
                 name,
                 rows_of(files, self._refuse_row),
                 encoding,
-                delimiter_of(files[0]),
+                _delimiter(files[0]),
                 files[0].kind in (".csv", ".tsv"),
                 os.fspath(source),
             )
@@ -289,6 +300,8 @@ class _Inspection:
         for name, columns in (self.map or {}).items():
             listed = [columns] if isinstance(columns, str) else columns
             options += (f"--map {shlex.quote(f'{name}={column}')}" for column in listed)
+        options += (f"--split {shlex.quote(f'{name}={separator}')}" for name, separator in (self.split or {}).items())
+        options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
         foreign = sum(number for name, number in self.languages.items() if name not in ("en", ""))
         unanswered = any(able[name].judged and name not in _SUGGESTED for name in chosen)
         if unanswered or 2 * foreign > self.samples:
@@ -381,7 +394,17 @@ def _encoding(file: DataFile) -> str:
     except OSError as error:
         raise DataError(f"{named(str(file.location))} cannot be read: {error.strerror or error}") from None
     name, mark = encoding_of(start)
+    if file.encoding is not None and not mark:
+        return file.encoding
     return name.removesuffix("-le").removesuffix("-be").upper() + (" with a byte order mark" if mark else "")
+
+
+def _delimiter(file: DataFile) -> str:
+    """The delimiter of a file; "" if it has none, or can't be read, which its rows say."""
+    try:
+        return delimiter_of(file)
+    except DataError:
+        return ""
 
 
 def _first_row(files: Iterable[DataFile]) -> Any:

@@ -1,0 +1,102 @@
+"""What a caller says about a file: its encoding, and the separator of its passages."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import check, load
+from evalstone.errors import ConfigError, DataError
+
+TEXT = "question,answer,contexts\nWo ist Köln?,In Köln.,Köln ist alt.|Köln ist groß.\n"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16-le", "utf-8", "mac-roman"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_file_is_read_in_the_encoding_that_is_named(tmp_path: Path, encoding: str, zipped: bool) -> None:
+    path = tmp_path / ("d.csv.gz" if zipped else "d.csv")
+    path.write_bytes(gzip.compress(TEXT.encode(encoding)) if zipped else TEXT.encode(encoding))
+    (sample,) = load(path, encoding=encoding)
+    assert (sample.input, sample.output) == ("Wo ist Köln?", "In Köln.")
+    assert check(path, encoding=encoding).encoding == encoding
+
+
+def test_no_encoding_is_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(TEXT.encode("cp1252"))
+    with pytest.raises(DataError, match=r"not UTF-8: byte 34 \(0xf6, line 2\)"):
+        load(path)
+    checked = check(path)
+    assert (checked.complete, checked.n_problems) == (False, 1)
+    assert "not UTF-8" in checked.problems[0].message
+    with pytest.raises(DataError, match="not ASCII: byte 34"):
+        load(path, encoding="ascii")
+
+
+def test_a_byte_order_mark_comes_before_the_encoding_that_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(TEXT.encode("utf-8-sig"))
+    (sample,) = load(path, encoding="cp1252")
+    assert sample.output == "In Köln."
+    assert check(path, encoding="cp1252").encoding == "UTF-8 with a byte order mark"
+
+
+@pytest.mark.parametrize("encoding", ["nope", "hex", "", 5])
+def test_an_unknown_encoding_is_refused(tmp_path: Path, encoding: Any) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(TEXT)
+    for read in (load, check):
+        with pytest.raises(ConfigError, match="encoding must be the name of an encoding, such as cp1252, not"):
+            read(path, encoding=encoding)
+
+
+@pytest.mark.parametrize("source", ["-", [{"output": "a"}], "os:environ"])
+def test_only_files_have_an_encoding(source: Any) -> None:
+    for read in (load, check):
+        with pytest.raises(ConfigError, match="encoding is for files of text"):
+            read(source, encoding="cp1252")
+
+
+@pytest.mark.parametrize(
+    ("cell", "passages"),
+    [
+        ("a|b", ("a", "b")),
+        ("['a', 'b|c", ("['a', 'b", "c")),
+        ("a| |", ("a",)),
+        (["a|b", "c"], ("a|b", "c")),
+        ("['a', 'b']", ("['a', 'b']",)),
+    ],
+)
+def test_a_text_is_split_at_the_separator_and_a_list_is_read_as_it_is(cell: Any, passages: tuple[str, ...]) -> None:
+    (sample,) = load([{"output": "x", "docs": cell}], map={"context": "docs"}, split={"context": "|"})
+    assert sample.context == passages
+
+
+def test_every_column_of_the_context_is_split() -> None:
+    rows = [{"output": "x", "one": "a|b", "two": ["c", "d|e"]}]
+    (sample,) = load(rows, map={"context": ["one", "two"]}, split={"context": "|"})
+    assert sample.context == ("a", "b", "c", "d|e")
+
+
+def test_passages_that_deepeval_joined_can_be_split() -> None:
+    row = {"input": "q", "actual_output": "a", "expected_output": "r", "retrieval_context": "p|q", "context": "i"}
+    row |= {"source_file": "f"}
+    with pytest.raises(DataError, match="DeepEval joins passages"):
+        load([row])
+    assert load([row], split={"context": "|"}).samples[0].context == ("p", "q")
+
+
+@pytest.mark.parametrize(
+    ("split", "problem"),
+    [
+        ({"output": "|"}, "split is for context, whose passages are a list, not for 'output'"),
+        ({"context": ""}, "split must be a table with the separator of the context"),
+        ("|", "split must be a table with the separator of the context"),
+    ],
+)
+def test_other_separators_are_refused(split: Any, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load([{"output": "a"}], split=split)
