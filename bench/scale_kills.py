@@ -9,6 +9,7 @@ of the one that they are based on, so they say whether a question was asked agai
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -42,6 +43,7 @@ from evalstone.results.block_plan import BlockPlan
 SAMPLES = 6_000
 FULL = 30_000
 SHARDS = 4
+RAY_WORKERS = 2
 CONCURRENCY = 4
 LATENCY = 40
 """Milliseconds of an answer."""
@@ -97,7 +99,7 @@ def _killed(name: str, folder: Path, samples: int, ledger: str | None, killing: 
         more = {} if ledger is None else {"ledger": ledger}
         given = {"data": "data.jsonl", "out": "results", "concurrency": CONCURRENCY, **more}
         settings = write_settings(home / "run.toml", ["exact_match", MODEL], server.judge(), **given)
-        commands = [on_ray(2, str(settings))] if ray else shards(settings, SHARDS)
+        commands = [on_ray(RAY_WORKERS, str(settings))] if ray else shards(settings, SHARDS)
         began = time.perf_counter()
         killed, lost = _until_done(commands, home, server, killing, ray=ray)
         if not ray:
@@ -105,49 +107,53 @@ def _killed(name: str, folder: Path, samples: int, ledger: str | None, killing: 
         seconds = time.perf_counter() - began
         told = _checked(read_run(home / "results"), home / "results", server, samples, lost, ledger=ledger is not None)
     times = f"{killed['worker']} workers and {killed['all']} times all"
+    times += f", ended {killed['block']} times by a block that was begun too often" * (killed["block"] > 0)
     print(f"  {name}: {samples:,} samples, killed {times} in {seconds:.0f} s; {told}", flush=True)
 
 
 def _until_done(
     commands: Sequence[Sequence[str]], home: Path, server: Served, killing: Killing, *, ray: bool
 ) -> tuple[Counter[str], int]:
-    """Run commands until all have ended well, and kill meanwhile. Returns how often what was killed, and how many
-    processes that scored."""
-    killed, lost = Counter[str](), 0
-    running: dict[int, subprocess.Popen[bytes]] = {}
+    """Run commands until all have ended well, and kill meanwhile. A run on Ray that ends because a block was begun too
+    often is run again. Returns how often what was killed, and how many processes that scored."""
+    killed, lost, starts = Counter[str](), 0, itertools.count()
+    running: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
     done = set[int]()
     next_kill = killing.requests()
-    with (home / "log.txt").open("wb") as log:
-        while len(done) < len(commands):
-            for number, command in enumerate(commands):
-                if number not in done and number not in running:
-                    running[number] = subprocess.Popen(
-                        command, cwd=home, stdout=log, stderr=log, start_new_session=True
-                    )
-            time.sleep(0.05)
-            for number, process in [*running.items()]:
-                if (code := process.poll()) is None:
-                    continue
-                del running[number]
-                if code == 0:
-                    done.add(number)
-                elif code != -signal.SIGKILL:
-                    raise RuntimeError(f"ended with {code}: {(home / 'log.txt').read_text()[-3000:]}")
-            if running and server.requests >= next_kill and (what := killing.draw()):
-                workers = [
-                    pid for process in running.values() for pid in (_workers(process.pid) if ray else [process.pid])
-                ]
-                if not workers:  # not one has started yet
-                    killing.workers += what == "worker"
-                    killing.all += what == "all"
-                    continue
-                victims = [killing.rng.choice(workers)] if what == "worker" else workers
-                lost += len(victims)
-                killed[what] += 1
-                for pid in [process.pid for process in running.values()] if what == "all" else victims:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                next_kill = server.requests + killing.requests()
+    while len(done) < len(commands):
+        for number, command in enumerate(commands):
+            if number not in done and number not in running:
+                path = home / f"log-{next(starts)}.txt"
+                with path.open("wb") as log:
+                    process = subprocess.Popen(command, cwd=home, stdout=log, stderr=log, start_new_session=True)
+                running[number] = process, path
+        time.sleep(0.05)
+        for number, (process, path) in [*running.items()]:
+            if (code := process.poll()) is None:
+                continue
+            del running[number]
+            if code == 0:
+                done.add(number)
+            elif ray and code == 2 and "a worker of Ray failed: " in path.read_text():
+                killed["block"] += 1
+                lost += RAY_WORKERS
+            elif code != -signal.SIGKILL:
+                raise RuntimeError(f"ended with {code}: {path.read_text()[-3000:]}")
+        if running and server.requests >= next_kill and (what := killing.draw()):
+            workers = [
+                pid for process, _ in running.values() for pid in (_workers(process.pid) if ray else [process.pid])
+            ]
+            if not workers:  # not one has started yet
+                killing.workers += what == "worker"
+                killing.all += what == "all"
+                continue
+            victims = [killing.rng.choice(workers)] if what == "worker" else workers
+            lost += len(victims)
+            killed[what] += 1
+            for pid in [process.pid for process, _ in running.values()] if what == "all" else victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            next_kill = server.requests + killing.requests()
     return killed, lost
 
 

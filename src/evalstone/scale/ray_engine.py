@@ -29,9 +29,12 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """The environment of a Ray that is started here: it reports nothing, and prints nothing."""
-_RESTARTS = 3
-"""How often a worker is started again, and an item begun anew. Ray Data has no limit: an item that kills its workers,
-such as by the memory that it takes, would be begun without end."""
+_RETRIES = 3
+"""How often an item is begun anew. Ray Data has no limit: an item that kills its workers, such as by the memory that it
+takes, would be begun without end."""
+_RESTARTS = 100
+"""How often a worker is started again, in a run of many items. One that ends whenever it starts would be started
+without end."""
 
 
 class RayEngine:
@@ -107,7 +110,8 @@ class RayEngine:
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 
     def map(self, open_worker: _OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
-        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew, three times at most."""
+        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew, three times at most for
+        each item."""
         if not items:
             return
         data = self._data
@@ -124,7 +128,7 @@ class RayEngine:
                 compute=compute,
                 num_cpus=1,
                 max_restarts=_RESTARTS,
-                max_task_retries=_RESTARTS,
+                max_task_retries=_RETRIES,
             )
         try:
             for row in mapped.iter_rows():
