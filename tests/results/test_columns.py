@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from evalstone import Run
 from evalstone.datasets.stored import record_line
 from evalstone.results.columns import KINDS, Columns, Entry, OutcomeKind
 from evalstone.results.spilling import SpillingRecords
+from evalstone.stats.packed_scores import LARGE
 from evalstone.types import TARGET_FAILED, Failed, JudgeCall, Record, Score, Skipped
 from tests.runs import run_of
 
@@ -159,6 +161,23 @@ def test_outcomes_have_one_hash_in_any_order_and_another_for_any_change(trials: 
     assert hashed(zeros[:1]) == hashed(zeros[1:])
     assert hashed(borders[:2]) != hashed(borders[2:])
     assert Columns.of(SCORERS, ()).outcomes_hash("a") == hashed([one for one in records if one.signature == "b"])
+
+
+def test_columns_share_the_memory_of_samples_that_are_the_same() -> None:
+    def of(names: list[str]) -> Columns:
+        columns = Columns("a")
+        values = array("d", [0.5]) * len(names)
+        columns.extend(names, values.tobytes(), bytes(len(names)))
+        columns.seal()
+        return columns
+
+    names = [f"s{n}" for n in range(LARGE)]
+    one, same, other = of(names), of(names), of([*names[1:], names[0]])
+    for columns in (same, other):
+        columns.share_samples(one)
+    assert same.samples(same.rows()) is one.samples(one.rows())
+    assert other.sample(0) == "s1"
+    assert [*same.samples(range(3))] == names[:3]
 
 
 @pytest.mark.parametrize(("second", "places"), [(1, (1, 0)), (5, (5, 0)), (8, (8, 0))])

@@ -237,6 +237,11 @@ class Columns:
         return len(self._trials) > 0
 
     @property
+    def has_groups(self) -> bool:
+        """Whether any sample has a group."""
+        return len(self._groups) > 0
+
+    @property
     def has_weights(self) -> bool:
         """Whether any sample has a weight."""
         return len(self._weights) > 0
@@ -256,6 +261,12 @@ class Columns:
             if not self._weights:
                 self._weights.extend([math.nan] * len(self._samples))
             self._weights[case] = record.weight
+
+    def share_samples(self, other: Columns) -> None:
+        """Have the memory of the samples of other columns, if they are the same in the same order, and many. Neither
+        may get more records."""
+        if len(self._samples) >= LARGE and self._samples == other._samples:
+            self._samples = other._samples
 
     def rows(self, scorer: str | None = None, kinds: Collection[OutcomeKind] = KINDS) -> Sequence[int]:
         """The rows of the entries of one scorer or of all, of these kinds, in the order of the records. Rows are what
@@ -480,7 +491,7 @@ _Number = TypeVar("_Number", int, float)
 def _array(numbers: Any) -> array[int]:
     """Integers of numpy with 8 bytes each."""
     some = array("q")
-    some.frombytes(numbers.tobytes())
+    some.frombytes(numbers.view("u1"))
     return some
 
 

@@ -8,7 +8,7 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstone._core.display import count, listed
@@ -33,7 +33,7 @@ TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 def pair_runs(
     a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore", by_trial: bool = False
-) -> tuple[list[PairedScores], list[Note]]:
+) -> tuple[PairedScorers, list[Note]]:
     """The paired scores of each scorer that both runs have, and how the runs differ apart from their scores.
 
     missing, by_trial: as for `paired_scores`.
@@ -44,7 +44,7 @@ def pair_runs(
             judges, scorer signatures or cases differ.
     """
     pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial)
-    scorers, pairing = _common_scorers(a, b), pairs[0].pairing
+    scorers, pairing = pairs.scorers, pairs.pairing
     mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
     if a.dataset_version != b.dataset_version:
@@ -54,15 +54,72 @@ def pair_runs(
     return pairs, _allowed(mismatches, found, allow_mismatch, hint)
 
 
-def paired_scorers(a: Run, b: Run, *, missing: Missing = "ignore", by_trial: bool = False) -> list[PairedScores]:
+class PairedScorers:
+    """The paired scores of each scorer that two runs have and both have scored a sample with. Of millions of samples,
+    the scores of all scorers take gigabytes, so they are built when they are needed, again for each iteration."""
+
+    def __init__(self, a: Run, b: Run, pairing: Pairing, missing: Missing, *, by_trial: bool) -> None:
+        self._runs, self.pairing, self._by_trial = (a, b), pairing, by_trial
+        self._missing: Missing = missing
+        self.scorers = _common_scorers(a, b)
+        self._first: PairedScores | None = None
+        """The scores of the first scorer, until they are used."""
+
+    def of(self, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores | None:
+        """The scores of one scorer in both runs; None if it scored no sample in both."""
+        if (first := self._first) is not None and (first.info, first.info_b) == (ours, theirs):
+            self._first = None
+            return first
+        pair = self.build(ours, theirs)
+        return pair if pair.units else None
+
+    def build(self, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
+        """The scores of one scorer in both runs, which may have scored no sample in both."""
+        return paired_scores(*self._runs, ours, theirs, self.pairing, self._missing, by_trial=self._by_trial)
+
+    def __iter__(self) -> Iterator[PairedScores]:
+        for infos in self.scorers:
+            if (pair := self.of(*infos)) is not None:
+                yield pair
+            del pair  # the scores of the next one may be large, too
+
+    def __bool__(self) -> bool:
+        """Whether there is a scorer."""
+        self._first = next(iter(self), None)
+        return self._first is not None
+
+
+class BuiltPairs(Mapping[tuple[str, str], PairedScores]):
+    """The scores of scorers in two runs, by the letter of the second run and the scorer's signature in the first. They
+    are built whenever they are taken."""
+
+    def __init__(self) -> None:
+        self._builders: dict[tuple[str, str], Callable[[], PairedScores]] = {}
+
+    def add(self, key: tuple[str, str], build: Callable[[], PairedScores]) -> None:
+        """Have the scores that a function builds."""
+        self._builders[key] = build
+
+    def __getitem__(self, key: tuple[str, str]) -> PairedScores:
+        return self._builders[key]()
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._builders)
+
+    def __len__(self) -> int:
+        return len(self._builders)
+
+
+def paired_scorers(a: Run, b: Run, *, missing: Missing = "ignore", by_trial: bool = False) -> PairedScorers:
     """The scores of `pair_runs`, of runs that are known to be comparable: how they differ takes most of the time.
 
     Raises:
         ConfigError: as for `pair_runs`, but for mismatches.
     """
-    scorers, pairing = _common_scorers(a, b), pair_samples(a, b)
-    every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
-    pairs = [pair for pair in every if pair.units]
+    pairing = pair_samples(a, b)
+    if pairing.partners is None:
+        b.columns.share_samples(a.columns)
+    pairs = PairedScorers(a, b, pairing, missing, by_trial=by_trial)
     if not pairs:
         raise _none_in_both(a, b, pairing)
     return pairs

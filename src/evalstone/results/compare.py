@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.declarations import check_flags
@@ -21,7 +22,13 @@ from evalstone._core.truth import PASSED, all_passed
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.report.frames import Framed, SampleRows
 from evalstone.report.shown import Shown
-from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
+from evalstone.results.comparable_runs import (
+    BuiltPairs,
+    PairedScorers,
+    pair_runs,
+    same_outputs,
+    unpaired_runs,
+)
 from evalstone.results.corrections import CorrectedDifference
 from evalstone.results.human_labels import Labels, LabelsSpec, labeled_pairs, labels_of
 from evalstone.results.largest_change import LARGEST_CHANGE, MARGIN, BySetting, check_changes, reaches_by_scorer
@@ -301,18 +308,18 @@ def compare(
     sliced = _Slices(settings)
     corrected: list[CorrectedDifference] = []
     pairings: dict[str, Pairing] = {"A": Pairing()}
-    by_run: dict[tuple[str, str], PairedScores] = {}
+    by_run = BuiltPairs()
     notes: list[Note] = []
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
             pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
+            pairings[letter] = pairs.pairing
         notes += about(differences, "A", letter)
         for pair in pairs:
-            if isinstance(pair, PairedScores):
-                pairings[letter] = pair.pairing
-                by_run[letter, pair.info.signature] = pair
+            if isinstance(pairs, PairedScorers):
+                by_run.add((letter, pair.info.signature), partial(pairs.build, pair.info, pair.info_b))
             lines += _compare_scorer(pair, letter, settings)
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
             if any(both) and isinstance(pair, PairedScores):
@@ -324,6 +331,7 @@ def compare(
                     sliced.add(letter, field_name(by), pair.slices(keys))
                 else:
                     sliced.add(letter, field_name(by), pair.slices(keys, slice_keys(run, by)))
+            del pair  # the scores of the next one may be large, too
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
         notes.append(note("not_ranked"))
@@ -345,7 +353,7 @@ def compare(
 
 def paired_in(comparison: Comparison) -> Mapping[tuple[str, str], PairedScores]:
     """The scores behind the comparisons of all samples, by the letter of the run and the scorer's signature in A. Empty
-    for unpaired runs."""
+    for unpaired runs. They are built whenever they are taken from it."""
     return comparison._paired  # pyright: ignore[reportPrivateUsage]
 
 
@@ -431,7 +439,7 @@ class _Slices:
 def _compare_scorer(
     pair: PairedScores | UnpairedScores, letter: str, settings: _Settings
 ) -> Iterator[ScorerComparison]:
-    from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy
     from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
     info, confidence, columns = pair.info, settings.confidence, pair.columns
@@ -440,24 +448,17 @@ def _compare_scorer(
         "confidence": confidence,
         "lower_is_better": info.lower_is_better,
     }
-    changes, equivalence, unpaired = tuple[Change, ...](), None, 0
+    equivalence, unpaired = None, 0
     if isinstance(pair, UnpairedScores):
         result = compare_unpaired(**columns, **options)
     else:
-        used, known, unpaired = settings.of(info), pair.known, pair.unpaired
-        check_changes(pair.title, known.rows, used[LARGEST_CHANGE])
+        used, unpaired = settings.of(info), pair.unpaired
+        if used[LARGEST_CHANGE] is not None:
+            check_changes(pair.title, pair.known.rows, used[LARGEST_CHANGE])
         result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
-        if result is not None:
-            equivalence = result.equivalence
-            changes = tuple(
-                Change(
-                    sample_id=(name := known.samples[row]),
-                    a=known.a[row],
-                    b=known.b[row],
-                    sample_id_b=pair.pairing.in_second(name),
-                )
-                for row in biggest_changes(known.a, known.b, MAX_CHANGES)
-            )
+        equivalence = None if result is None else result.equivalence
+    without = _without(columns["ends"])
+    del columns  # the largest changes take much memory, too
     if result is not None:
         yield ScorerComparison(
             title=pair.title,
@@ -469,10 +470,20 @@ def _compare_scorer(
             adjusted_p_value=result.p_value,
             confidence=confidence,
             unpaired=unpaired,
-            without=_without(columns["ends"]),
-            changes=changes,
+            without=without,
+            changes=() if isinstance(pair, UnpairedScores) else tuple(_changes(pair)),
             adjusted_equivalence=None if equivalence is None else equivalence.p_value,
         )
+
+
+def _changes(pair: PairedScores) -> Iterator[Change]:
+    """The samples that changed most, the largest change first."""
+    from evalstone.stats.comparison import biggest_changes  # noqa: PLC0415 - numpy
+
+    known = pair.known
+    for row in biggest_changes(known.a, known.b, MAX_CHANGES):
+        name = known.samples[row]
+        yield Change(sample_id=name, a=known.a[row], b=known.b[row], sample_id_b=pair.pairing.in_second(name))
 
 
 def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, int]:
@@ -488,8 +499,8 @@ def _with_detectable(
 
     tests: the number of comparisons that p-values are corrected for; without a correction, 1.
     """
-    pair = pairs.get((line.b, line.info.signature))
-    if pair is None or pair.weights is not None or pair.stopped or line.verdict != "inconclusive":
+    pair = pairs.get((line.b, line.info.signature)) if line.verdict == "inconclusive" else None
+    if pair is None or pair.weights is not None or pair.stopped:
         return line
     from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
 

@@ -392,11 +392,12 @@ class _Checks:
             baseline, run, allow_mismatch=self.allow_mismatch, missing=self.missing, by_trial=True
         )
         notes += about(mismatches, "baseline", "run")
-        by_scorer = {pair.info_b: pair for pair in pairs}
+        baselines = {theirs: ours for ours, theirs in pairs.scorers}
         for criterion, kind in (("max_regression", MaxRegression), ("max_difference", MaxDifference)):
             margins: Mapping[str, float] = getattr(self.criteria, criterion)
             for name, margin in margins.items():
-                pair = by_scorer.get(run[name].info)
+                info = run[name].info
+                pair = pairs.of(baselines[info], info) if info in baselines else None
                 if pair is None:
                     raise ConfigError(Setting(criterion), f" of {name}: no sample has a score in both runs")
                 notes += self._of_pair(criterion, name, pair, baseline)

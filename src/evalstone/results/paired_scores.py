@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,14 +78,10 @@ class PairedScores(OfScorer):
         """The values in the second run."""
         return self.second.values
 
-    @functools.cached_property
+    @property
     def known(self) -> KnownPairs:
         """The samples with a score in both runs."""
-        known = self
-        if None in self.a or None in self.b:
-            from evalstone.stats.paired_differences import known_pairs  # noqa: PLC0415 - numpy
-
-            known = self._only(array("q", known_pairs(self.a, self.b).nonzero()[0].tobytes()))
+        known = self if self._are_known.all() else self._only(_rows(self._are_known.nonzero()[0]))
         a, b = (cast("Sequence[float]", values) for values in (known.a, known.b))
         return KnownPairs(known.samples, a, b, known.groups, known.weights)
 
@@ -98,8 +93,17 @@ class PairedScores(OfScorer):
     @property
     def units(self) -> int:
         """The number of independent units: samples with a score in both runs, or their groups."""
-        known = self.known
-        return len(known.samples if known.groups is None else set(known.groups))
+        known = self._are_known
+        if self.groups is None:
+            return int(known.sum())
+        return len({group for group, is_known in zip(self.groups, known.tolist(), strict=True) if is_known})
+
+    @property
+    def _are_known(self) -> Any:
+        """Which samples have a score in both runs, as an array of numpy."""
+        from evalstone.stats.paired_differences import known_pairs  # noqa: PLC0415 - numpy
+
+        return known_pairs(self.a, self.b)
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -126,7 +130,8 @@ class PairedScores(OfScorer):
 
         scale, of_ends = self.info.scale, self.columns["ends"]
         differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)
-        scores = (self.known.a, self.known.b, *(end for ends in of_ends or () for end in map(packed, both_ends(ends))))
+        known = self.known
+        scores = (known.a, known.b, *(end for ends in of_ends or () for end in map(packed, both_ends(ends))))
         return Pilot.of(
             differences,
             scale=reach,
@@ -147,8 +152,8 @@ class PairedScores(OfScorer):
         """The scores of the samples in these rows."""
         return replace(
             self,
-            first=self.first.at(rows),
-            second=self.second.at(rows),
+            first=(first := self.first.at(rows)),
+            second=self.second.at(rows, first if self.pairing.partners is None else None),
             groups=None if self.groups is None else at(self.groups, rows),
             weights=None if self.weights is None else at(self.weights, rows),
         )
@@ -191,8 +196,10 @@ def paired_scores(
             in_both &= is_undefined[index_of(own)]
         if in_both.any():
             kept = np.flatnonzero(~in_both)
-            rows = array("q", np.asarray(rows[0])[kept].tobytes()), array("q", np.asarray(rows[1])[kept].tobytes())
-    first, second = first.at(rows[0]), second.at(rows[1])
+            own = _rows(np.asarray(rows[0])[kept])
+            rows = own, own if rows[0] == rows[1] else _rows(np.asarray(rows[1])[kept])
+    first = first.at(rows[0])
+    second = second.at(rows[1], first if pairing.partners is None else None)
     check_same_weights(first, second)
     one_score = int(np.count_nonzero(has_value(first.values) != has_value(second.values)))
     groups = [None] * len(first)
@@ -213,6 +220,13 @@ def paired_scores(
         pairing=pairing,
         stopped=order is not None,
     )
+
+
+def _rows(places: Any) -> Sequence[int]:
+    """An array of numpy, of integers, in as much memory."""
+    rows = array("q")
+    rows.frombytes(places.astype("int64", copy=False).view("u1"))
+    return rows
 
 
 def _drawn_order(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing) -> dict[str, int] | None:

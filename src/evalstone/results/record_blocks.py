@@ -46,7 +46,7 @@ from evalstone.results.summary import (
     ScorerSummary,
 )
 from evalstone.stats.exact_sum import ExactSum
-from evalstone.stats.packed_scores import exact_total
+from evalstone.stats.packed_scores import PackedScores, exact_total
 from evalstone.types import Record
 
 BLOCKS, CALLS = "blocks", "calls"
@@ -483,11 +483,16 @@ def _calls_of(block: _Block, file: Location, first: int, end: int) -> Any:
 
 def _scored(columns: Columns, signature: str) -> Sequence[float]:
     """The values of a scorer."""
-    return cast("Sequence[float]", columns.values(columns.rows(signature, ("score",))))
+    values = columns.values(columns.rows(signature))
+    if isinstance(values, PackedScores):
+        return cast("Sequence[float]", values.known)
+    return [value for value in values if value is not None]
 
 
 def _clusters(columns: Columns, signature: str) -> tuple[Sequence[int] | None, _Weights | None]:
     """Of a scorer: the groups of its values as numbers, and the weights by whether there is a score."""
+    if not (columns.has_groups or columns.has_weights):
+        return None, None
     scored = columns.rows(signature, ("score",))
     names, groups = columns.groups(scored), None
     if names is not None:

@@ -75,15 +75,16 @@ class Scores:
             column[places] = [ends[side] for ends in self.ends.values()]
         return PackedEnds(lowest, highest)
 
-    def at(self, rows: Sequence[int]) -> Scores:
-        """The scores of some of the rows, in their order."""
+    def at(self, rows: Sequence[int], named: Scores | None = None) -> Scores:
+        """The scores of some of the rows, in their order. named: Scores with the same names and samples."""
         if rows == range(len(self)):
             return self
         groups = () if self.groups is None else at(self.groups, rows)
-        names = at(self.names, rows)
+        names = at(self.names, rows) if named is None else named.names
+        same = self.samples is self.names
         return Scores(
             names=names,
-            samples=names if self.samples is self.names else at(self.samples, rows),
+            samples=names if same else at(self.samples, rows) if named is None else named.samples,
             values=at(self.values, rows),
             groups=groups if any(group is not None for group in groups) else None,
             weights=None if self.weights is None else at(self.weights, rows),

@@ -19,7 +19,7 @@ def points_of(
 
     steps, bins: The number of equal steps of the range to which values are rounded, and of bins of many values.
     """
-    distinct, counts = _merged(*values.counted, low, high, steps)
+    distinct, counts = _merged(*np.unique(values.array, return_counts=True), low, high, steps)
     if distinct.size > bins:
         distinct, counts = _binned(distinct, counts, low, high, bins)
     return tuple(sorted(zip(distinct.tolist(), [1.0] * distinct.size, counts.tolist(), strict=True)))
@@ -28,9 +28,18 @@ def points_of(
 def _merged(distinct: Floats, counts: Positions, low: float, high: float, steps: float) -> tuple[Floats, Positions]:
     """The distinct values without rounding error, as of `bounded_mean.rounded`, with their counts."""
     span = high - low
-    near = low + np.rint((distinct - low) / span * steps) / steps * span
-    near = np.where(near <= low, low, np.where(near >= high, high, near))
-    starts = np.flatnonzero(np.diff(near, prepend=-np.inf) > 0)
+    near = distinct - low
+    for change, number in ((np.divide, span), (np.multiply, steps)):
+        change(near, number, out=near)
+    np.rint(near, out=near)
+    for change, number in ((np.divide, steps), (np.multiply, span), (np.add, low)):
+        change(near, number, out=near)
+    near[near >= high] = high
+    near[near <= low] = low
+    is_first = np.concatenate([[True], near[1:] > near[:-1]])
+    if is_first.all():
+        return near, counts
+    starts = np.flatnonzero(is_first)
     return near[starts], np.add.reduceat(counts, starts)
 
 
@@ -38,7 +47,10 @@ def _binned(distinct: Floats, counts: Positions, low: float, high: float, bins: 
     """The mean and the count of bins of equal width; values at an end of the range keep their own bin."""
     smallest = distinct[0]
     width = (distinct[-1] - smallest) / bins
-    keys = ((distinct - smallest) / width).astype(np.intp) + 1
+    places = distinct - smallest
+    places /= width
+    keys = places.astype(np.intp)
+    keys += 1
     keys[distinct == low], keys[distinct == high] = 0, bins + 2
     totals = np.bincount(keys, distinct * counts)  # in ascending order, as in the loop
     sizes = np.bincount(keys, counts).astype(np.intp)

@@ -46,12 +46,6 @@ class PackedScores(Sequence["float | None"]):
         return self if self.has_value.all() else PackedScores(self.array[self.has_value])
 
     @cached_property
-    def counted(self) -> tuple[Floats, Any]:
-        """The distinct scores in ascending order, and how often each occurs."""
-        np: Any = importlib.import_module("numpy")
-        return np.unique(self.array, return_counts=True)
-
-    @cached_property
     def total(self) -> float:
         """The sum, correctly rounded, of scores of which none is missing."""
         return _exact_total(self.array) if self.all_finite else math.nan

@@ -14,8 +14,11 @@ from evalstone.stats.packed_scores import PackedEnds, PackedScores, packed
 
 def differences(a: Floats, b: Floats) -> Floats:
     """b - a, and 0 if they differ by rounding error only, as 0.1 + 0.2 and 0.3 do."""
-    d = b - a
-    return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
+    d, rounding = b - a, np.abs(a)
+    np.maximum(rounding, np.abs(b), out=rounding)
+    rounding *= 1e-12
+    d[np.abs(d) <= rounding] = 0.0
+    return d
 
 
 def possible_difference(a: float | None, b: float | None, *, scale: float, reach: float) -> Ends:

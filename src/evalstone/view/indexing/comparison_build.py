@@ -63,7 +63,7 @@ def compared(runs: Sequence[Run], *, anyway: bool) -> Compared:
         "differences": stored_differences(of_second),
         "data": comparison.to_dict(),
     }
-    return Compared(head, paired_in(comparison))
+    return Compared(head, dict(paired_in(comparison)))
 
 
 def sliced(pairs: Pairs, field: str, keys: Callable[[], Mapping[str, str]]) -> dict[str, Any]:
