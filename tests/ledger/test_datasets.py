@@ -33,7 +33,10 @@ def test_samples_of_a_version_are_read_by_their_places(url: str) -> None:
 def test_a_damaged_block_is_an_error_that_names_the_dataset(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.write_blocks(DATASET, [*sample_blocks(SAMPLES)])
-        with ledger.transaction(writing=True) as database:
-            database.execute("UPDATE blocks SET body = :body", {"body": b"damaged"})
-        with pytest.raises(LedgerError, match=f"a sample of dataset {DATASET} in the ledger .* is damaged"):
-            StoredLines(ledger, DATASET).at(0)
+        for harm, values in (("'x'", {}), (":body", {"body": b"damaged"})):  # a text isn't bytes in SQLite
+            with ledger.transaction(writing=True) as database:
+                database.execute(f"UPDATE blocks SET body = {harm}", values)
+            lines = StoredLines(ledger, DATASET)
+            for read in (lines.at, lines.of_block):
+                with pytest.raises(LedgerError, match=f"a sample of dataset {DATASET} in the ledger .* is damaged"):
+                    read(0)

@@ -114,4 +114,5 @@ class StoredLines:
         query = f"SELECT items.place, blocks.samples, blocks.hash, blocks.body {condition}"
         with self.ledger.transaction() as database:
             row = database.execute(query, {"dataset": self.version, "place": place}).fetchone()
-        return None if row is None else SampleBlock(row[0], row[1], row[2], bytes(row[3]))
+        with self.ledger.reading(f"a sample of dataset {self.version}"):
+            return None if row is None else SampleBlock(row[0], row[1], row[2], bytes(row[3]))
