@@ -18,6 +18,7 @@ from evalstone import Sample, load
 from evalstone.datasets import sample_from
 from evalstone.errors import ConfigError, DataError
 from evalstone.targets import Answer
+from tests.workbooks import write_xlsx
 
 # Any: their types are partly unknown.
 numpy: Any = importlib.import_module("numpy")
@@ -137,6 +138,7 @@ def cells_in(folder: Path, cell: str) -> Iterator[Any]:
     parquet.write_table(table, Path(folder, "d.parquet"))
     yield from (Path(folder, "d.parquet"), table, pandas.DataFrame([row]), polars.DataFrame([row]), [row])
     yield {name: [value] for name, value in row.items()}
+    yield write_xlsx(Path(folder, "d.xlsx"), {"Answers": [[*row], [*row.values()]]})
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -56,7 +56,7 @@ def test_an_unknown_encoding_is_refused(tmp_path: Path, encoding: Any) -> None:
 @pytest.mark.parametrize("source", ["-", [{"output": "a"}], "os:environ"])
 def test_only_files_have_an_encoding(source: Any) -> None:
     for read in (load, check):
-        with pytest.raises(ConfigError, match="encoding is for files of text"):
+        with pytest.raises(ConfigError, match="encoding is for files"):
             read(source, encoding="cp1252")
 
 

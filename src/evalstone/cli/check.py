@@ -21,6 +21,7 @@ def check(
     map: options.Map = None,
     split: options.Split = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     *,
     outputs: Outputs,
 ) -> int:
@@ -30,7 +31,7 @@ def check(
     nothing.
     """
     with prints_to_stderr():
-        result = evalstone.check(data, map=map, split=split, encoding=encoding)
+        result = evalstone.check(data, map=map, split=split, encoding=encoding, sheet=sheet)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.OK if result.passed else ExitCode.CHECK_FAILED

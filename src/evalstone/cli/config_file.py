@@ -71,7 +71,7 @@ class RunConfig(Thresholds, Outputs):
         str,
         argument(
             "DATA",
-            "Samples (JSON, JSONL, CSV, Parquet, or my_app:samples), or a TOML file that describes the run.",
+            "Samples (JSON, JSONL, CSV, Parquet, Excel, or my_app:samples), or a TOML file that describes the run.",
             complete=FILE,
             is_path=True,
         ),
@@ -86,6 +86,7 @@ class RunConfig(Thresholds, Outputs):
     map: Annotated[dict[str, str | list[str]], options.MAP] = field(default_factory=dict[str, str | list[str]])
     split: Annotated[dict[str, str], options.SPLIT] = field(default_factory=dict[str, str])
     encoding: Annotated[str | None, options.ENCODING] = None
+    sheet: Annotated[str | None, options.SHEET] = None
     keep_reasoning: options.KeepReasoning = False
     limit: Annotated[int | None, option("--limit N", "Data", "Score only the first N samples.", min=1)] = None
     target: Annotated[

@@ -159,11 +159,15 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.scorers import parse_scorers
 
     check_run_names(config)
-    with config.naming_file("map", "split", "encoding"):
+    with config.naming_file("map", "split", "encoding", "sheet"):
         try:
             with beside(config.folder("data")) as found:
                 dataset = evalstone.load(
-                    config.data, map=config.map, split=config.split or None, encoding=config.encoding
+                    config.data,
+                    map=config.map,
+                    split=config.split or None,
+                    encoding=config.encoding,
+                    sheet=config.sheet,
                 )
             say_found(found)
         except KeyboardInterrupt:

@@ -263,6 +263,8 @@ SPLIT = option(
 Split: TypeAlias = Annotated[dict[str, str] | None, SPLIT]
 ENCODING = option("--encoding NAME", "Data", "Encoding of a text file that isn't UTF-8, such as cp1252.")
 Encoding: TypeAlias = Annotated[Value, ENCODING]
+SHEET = option("--sheet NAME", "Data", "The sheet of an Excel file with several.")
+Sheet: TypeAlias = Annotated[Value, SHEET]
 KeepReasoning: TypeAlias = Annotated[
     bool,
     option(

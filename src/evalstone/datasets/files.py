@@ -1,4 +1,4 @@
-"""Data files as rows with their positions: JSON, JSON Lines, CSV, Parquet, and gzip of the text formats."""
+"""Data files as rows with their positions: JSON, JSON Lines, CSV, Parquet, Excel, and gzip of the text formats."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
+from typing import Any
 
 from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
 from evalstone._core.files import Expansion, check_encoding, numbered_lines, row_limit, text_pieces, too_long
@@ -19,20 +20,22 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
+from evalstone.datasets.sheets import sheet_rows
 from evalstone.datasets.tables import Refused, Rows
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError
 
-READABLE = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
-_READABLE = f"{', '.join(READABLE)} (all but the last also as .gz)"
+READABLE = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx")
+_BINARY = (".parquet", ".xlsx")
+_READABLE = f"{', '.join(READABLE)} (all but the last two also as .gz)"
 JSON_LINES = (".jsonl", ".ndjson")
-_TABLES = (".csv", ".tsv", ".parquet")
+_TABLES = (".csv", ".tsv", ".parquet", ".xlsx")
 _MAX_CELL = 2**31 - 1
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
 _ESCAPED_QUOTES = (
     "; quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True; Spark: "
     "option('escape', '\"'))"
 )
-_SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+_SHEETS = (".xlsm", ".xls", ".ods")
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -45,13 +48,15 @@ class DataFile:
     zipped: bool
     encoding: str | None = None
     """The encoding of its text; None for the one that it says itself, or else UTF-8."""
+    sheet: str | None = None
+    """The sheet of an Excel file; None for the only one."""
 
     @classmethod
     def at(cls, location: Location) -> DataFile:
         """The data file at a location. Raises DataError for an unknown suffix."""
         kind, zipped = _kind(location.name)
-        if kind not in READABLE or (zipped and kind == ".parquet"):
-            hint = "; save the sheet as CSV UTF-8" if kind in _SHEETS else ""
+        if kind not in READABLE or (zipped and kind in _BINARY):
+            hint = "; save it as .xlsx, or the sheet as CSV UTF-8" if kind in _SHEETS else ""
             raise DataError(f"{named(str(location))} has an unknown suffix; readable are {_READABLE}{hint}")
         return cls(location, kind, zipped)
 
@@ -59,6 +64,16 @@ class DataFile:
     def cells(self) -> bool:
         """Whether the file is a table."""
         return self.kind in _TABLES
+
+    @property
+    def text_cells(self) -> bool:
+        """Whether it has no sign for a missing value but a blank cell, and lists only as text."""
+        return self.kind in (".csv", ".tsv", ".xlsx")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text, in an encoding."""
+        return self.kind not in _BINARY
 
     def rows(self, *, by_id: bool = False, refused: Refused | None = None) -> Rows:
         """The rows with their positions, read one by one. by_id: as for `json_rows`. refused: What is called for a line
@@ -69,6 +84,9 @@ class DataFile:
         """
         if self.kind == ".parquet":
             yield from parquet_rows(self.location)
+            return
+        if self.kind == ".xlsx":
+            yield from _table_rows(self, refused)
             return
         expansion = Expansion(self.location.size)
         for row in _rows_of(self.kind, expansion.counted(self.text()), refused, by_id=by_id):
@@ -107,16 +125,16 @@ def find(path: str | os.PathLike[str]) -> DataFile:
     return DataFile.at(found)
 
 
-def find_all(path: str, encoding: str | None = None) -> list[DataFile]:
+def find_all(path: str, encoding: str | None = None, sheet: str | None = None) -> list[DataFile]:
     """The data file at a path or an address, or those whose names match its pattern, such as `data/*.jsonl`, by name.
-    encoding: That of their texts, if they don't say it themselves.
+    encoding: That of their texts, if they don't say it themselves. sheet: That of Excel files.
 
     Raises DataError as `find` does, if no file matches, or if those that match have several formats.
     """
     if is_address(path):
         check_address(path)
     if not is_pattern(path) or (not is_address(path) and Path(path).exists()):
-        return _encoded([find(path)], encoding)
+        return _read_as([find(path)], encoding, sheet)
     folder, pattern = path.rsplit("/", 1) if is_address(path) else os.path.split(path)
     if is_pattern(folder):
         raise DataError(f"{named(path)} has a wildcard in the name of a folder; only names of files may have one")
@@ -126,14 +144,19 @@ def find_all(path: str, encoding: str | None = None) -> list[DataFile]:
     files = [*map(DataFile.at, listed)]
     if len(kinds := {file.kind for file in files}) > 1:
         raise DataError(f"the files that match {named(path)} have several formats: {', '.join(sorted(kinds))}")
-    return _encoded(files, encoding)
+    return _read_as(files, encoding, sheet)
 
 
-def _encoded(files: list[DataFile], encoding: str | None) -> list[DataFile]:
+def _read_as(files: list[DataFile], encoding: str | None, sheet: str | None) -> list[DataFile]:
+    """The files with what the caller says about them. Raises ConfigError for an encoding or a sheet that they can't
+    have."""
     check_encoding(encoding)
-    if encoding is not None and files[0].kind == ".parquet":
-        raise DataError(f"{named(files[0].location.name)} is a Parquet file, which says its own ", Setting("encoding"))
-    return [replace(file, encoding=encoding) for file in files]
+    name = named(files[0].location.name)
+    if encoding is not None and not files[0].is_text:
+        raise ConfigError(Setting("encoding"), f" is for files of text, which {name} is not")
+    if sheet is not None and files[0].kind != ".xlsx":
+        raise ConfigError(Setting("sheet"), f" is for Excel files, which {name} is not")
+    return [replace(file, encoding=encoding, sheet=sheet) for file in files]
 
 
 def rows_of(files: Sequence[DataFile], refused: Refused | None = None) -> Rows:
@@ -200,11 +223,11 @@ def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) ->
         reader = csv.reader(source, delimiter=delimiter, strict=True)
         for cells in reader:
             if header is None and cells:
-                header = _header(cells, line)
+                header = _header(cells, f"line {line}")
                 unnamed = len(cells) - len(header)
             elif header is not None and any(cell.strip() for cell in cells):
                 try:
-                    row = _row(header, cells, line, unnamed)
+                    row = _row(header, cells, f"line {line}", unnamed)
                 except DataError as error:
                     if refused is None:
                         raise
@@ -254,29 +277,52 @@ class _CsvLines(Iterator[str]):
         return text
 
 
-def _header(cells: list[str], line: int) -> list[str]:
+def _table_rows(file: DataFile, refused: Refused | None) -> Rows:
+    """The rows of a sheet with a header. The position of a row is its number in the sheet."""
+    header, unnamed = None, 0
+    for number, cells in sheet_rows(file.location, file.sheet):
+        place = f"row {number}"
+        if header is None:
+            header = _header(["" if cell is None else str(cell) for cell in cells], place)
+            unnamed = len(cells) - len(header)
+            continue
+        try:
+            row = _row(header, cells, place, unnamed)
+        except DataError as error:
+            if refused is None:
+                raise
+            refused(error)
+        else:
+            yield place, row
+
+
+def _header(cells: list[str], place: str) -> list[str]:
     names = [cell.strip() for cell in cells]
     while len(names) > 1 and not names[-1]:  # spreadsheets add columns that were used once
         names.pop()
     seen: set[str] = set()
-    for place, name in enumerate(names, start=1):
+    for number, name in enumerate(names, start=1):
         if not name:
-            hint = "; write a pandas table with index=False" if place == 1 else ""
-            raise DataError(f"line {line}: column {place} has no name in the header: {shortlist(names)}{hint}")
+            hint = "; write a pandas table with index=False" if number == 1 else ""
+            raise DataError(f"{place}: column {number} has no name in the header: {shortlist(names)}{hint}")
         if name in seen:
-            raise DataError(f"line {line}: two columns of the header are named {excerpt(name)}")
+            raise DataError(f"{place}: two columns of the header are named {excerpt(name)}")
         seen.add(name)
     return names
 
 
-def _row(header: list[str], cells: list[str], line: int, unnamed: int) -> dict[str, str | None]:
+def _row(header: list[str], cells: Sequence[Any], place: str, unnamed: int) -> dict[str, Any]:
     """A row by its columns. unnamed: how many columns without a name or a cell follow."""
     extra = cells[len(header) :]
-    filled = next(filter(str.strip, extra), None)
+    filled = next((cell for cell in extra if not _is_blank(cell)), None)
     if filled is not None or len(extra) > unnamed:
-        columns, first = count(len(header), "column"), excerpt(filled or extra[0])
-        raise DataError(f"line {line}: {len(cells)} cells for {columns}; the first extra one is {first}")
+        columns, first = count(len(header), "column"), excerpt(extra[0] if filled is None else filled)
+        raise DataError(f"{place}: {len(cells)} cells for {columns}; the first extra one is {first}")
     if len(cells) < len(header):  # a cut file, or a line break in a cell without quotes
         lacking = excerpt(header[len(cells)])
-        raise DataError(f"line {line}: {len(cells)} cells for {len(header)} columns; there is none for {lacking}")
-    return {name: cell if cell.strip() else None for name, cell in zip(header, cells, strict=False)}
+        raise DataError(f"{place}: {len(cells)} cells for {len(header)} columns; there is none for {lacking}")
+    return {name: None if _is_blank(cell) else cell for name, cell in zip(header, cells, strict=False)}
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())

@@ -100,8 +100,8 @@ class Dataset:
 Samples: TypeAlias = (
     "Dataset | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | TableLike"
 )
-"""Sample values, dictionaries, a dictionary of columns, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars,
-pyarrow, Hugging Face), or a Dataset."""
+"""Sample values, dictionaries, a dictionary of columns, a path (JSON, JSONL, CSV, Parquet, Excel), a table (pandas,
+polars, pyarrow, Hugging Face), or a Dataset."""
 
 
 def load(
@@ -110,11 +110,12 @@ def load(
     map: ColumnMapping | None = None,
     split: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> Dataset:
     """Load samples from a file, a table or an iterable.
 
     Args:
-        source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet, or its address, such as
+        source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz), .parquet or .xlsx, or its address, such as
             `s3://bucket/file.parquet`; with a wildcard in the file's name (`data/*.jsonl`), all files that match, by
             name; "-" for JSON Lines from standard input; `module:name` or `path/file.py:name`, a function of yours that
             returns or yields samples; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table
@@ -122,16 +123,18 @@ def load(
         map: Sample field to column. It takes precedence over the known column names (see docs/data.md).
         split: The separator of the passages in a text, `{"context": "|"}`. Lists are read as they are.
         encoding: The encoding of a text file, such as `cp1252`. By default UTF-8, or what its byte order mark says.
+        sheet: The sheet of an Excel file with several.
 
     Raises:
         DataError: The data is invalid; the message names file, line and column.
         ConfigError: `map` or `split` has an unknown field, an encoding isn't known, the source has none, or a function
             can't be imported or returns no samples.
-        MissingDependency: The file is Parquet, and pyarrow is not installed.
+        MissingDependency: The file is Parquet or Excel, and pyarrow or python-calamine is not installed.
     """
     reader = RowReader(map, split=split)
-    if encoding is not None and (not isinstance(source, str | os.PathLike) or names_code(source) or source == "-"):
-        raise ConfigError(Setting("encoding"), " is for files of text")
+    is_file = isinstance(source, str | os.PathLike) and not names_code(source) and source != "-"
+    if not is_file and (encoding is not None or sheet is not None):
+        raise ConfigError(Setting("sheet" if encoding is None else "encoding"), " is for files")
     if isinstance(source, Dataset) and not map and not split:
         return source
     if _are_samples(source) and not map and not split:
@@ -147,14 +150,14 @@ def load(
             if is_telemetry(first):
                 return _read_traces("stdin", "stdin", map, _again(rows))
             return _read("stdin", "stdin", reader, lambda: rows)
-        files, source = find_all(os.fspath(source), encoding), named(os.fspath(source))
+        files, source = find_all(os.fspath(source), encoding, sheet), named(os.fspath(source))
         name = escaped(file_name(files, source))
         with phase(f"reading {name}"):
             first, rows = _opened(rows_of(files), source)
             if not files[0].cells and is_telemetry(first):
                 again = all(file.location.local is None or file.location.local.is_file() for file in files)
                 return _read_traces(name, source, map, (lambda: rows_of(files)) if again else _again(rows))
-            reader.text_cells = files[0].kind in (".csv", ".tsv")
+            reader.text_cells = files[0].text_cells
             return _read(name, source, reader, lambda: rows)
     if is_table(source):
         return _read(IN_MEMORY, "", reader, lambda: table_rows(source))

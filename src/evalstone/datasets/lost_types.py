@@ -60,10 +60,12 @@ class LostTypes:
     rows: int = 0
     columns: dict[str, _Column] = field(default_factory=dict[str, _Column])
 
-    def add(self, field: str, column: str, cell: str) -> None:
+    def add(self, field: str, column: str, cell: object) -> None:
         """Count a cell that isn't blank. field: the sample field that its column is read as."""
         counted = self.columns.setdefault(column, _Column(field))
         counted.cells += 1
+        if not isinstance(cell, str):
+            return  # an Excel file has numbers and dates
         if caveat := _caveat(cell, field, column):
             number, first = counted.caveats.get(caveat, (0, cell))
             counted.caveats[caveat] = number + 1, first

@@ -18,7 +18,7 @@ from evalstone.types import Sample
 
 def reader_of(part: Part, map: ColumnMapping | None = None) -> RowReader:
     """A reader of the part's rows. map: As for `load`."""
-    return RowReader(map, text_cells=part.file.kind in (".csv", ".tsv"))
+    return RowReader(map, text_cells=part.file.text_cells)
 
 
 def read_part(part: Part, reader: RowReader, *, numbered: bool = False) -> Iterator[tuple[str, Sample]]:

@@ -176,7 +176,7 @@ class RowReader:
         if self.text_cells:
             self.lost_types.rows += 1
             for field in ("id", "context", *_TEXT_FIELDS):
-                if (cell := chosen.get(field)) is not None and isinstance(cell.value, str):
+                if (cell := chosen.get(field)) is not None:
                     self.lost_types.add(field, cell.column, cell.value)
         texts = {
             field: self._value(field, chosen, lambda cell, field=field: self._text(cell, field))

@@ -65,6 +65,7 @@ def check(
     map: ColumnMapping | None = None,
     split: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> DataCheck:
     """Check data: how they are read, what is wrong with them, and which scorers can score them.
 
@@ -76,12 +77,13 @@ def check(
         map: Sample field to column, as for `load`.
         split: The separator of the passages in a text, as for `load`.
         encoding: The encoding of a text file, as for `load`.
+        sheet: The sheet of an Excel file, as for `load`.
 
     Raises:
         DataError: There is no such file, or its name has an unknown suffix.
         ConfigError: As for `load`.
     """
-    return _Inspection(map, split, encoding).of(source)
+    return _Inspection(map, split, encoding, sheet).of(source)
 
 
 @dataclass
@@ -110,6 +112,7 @@ class _Inspection:
     map: ColumnMapping | None
     split: Mapping[str, str] | None
     encoding: str | None
+    sheet: str | None
     problems: list[DataProblem] = field(default_factory=list[DataProblem])
     n_problems: int = 0
     rows: int = 0
@@ -154,22 +157,22 @@ class _Inspection:
     def _opened(self, source: Samples) -> _Rows | Dataset:
         """The rows of the data; a dataset for samples that are made of more than one row each, or aren't rows."""
         is_file = isinstance(source, str | os.PathLike) and not names_code(source) and Path(source) != Path("-")
-        if isinstance(source, Dataset) or names_code(source) or (self.encoding is not None and not is_file):
-            return load(source, map=self.map, split=self.split, encoding=self.encoding)
+        if isinstance(source, Dataset) or names_code(source) or not (is_file or self.encoding is None is self.sheet):
+            return load(source, map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
         if isinstance(source, str | os.PathLike):
             if Path(source) == Path("-"):
                 return _Rows("stdin", standard_input())
-            files = find_all(os.fspath(source), self.encoding)
+            files = find_all(os.fspath(source), self.encoding, self.sheet)
             if not files[0].cells and is_telemetry(_first_row(files)):
                 return load(source, map=self.map)
-            encoding = "" if files[0].kind == ".parquet" else _encoding(files[0])
+            encoding = _encoding(files[0]) if files[0].is_text else ""
             name = escaped(file_name(files, named(os.fspath(source))))
             return _Rows(
                 name,
                 rows_of(files, self._refuse_row),
                 encoding,
                 _delimiter(files[0]),
-                files[0].kind in (".csv", ".tsv"),
+                files[0].text_cells,
                 os.fspath(source),
             )
         if is_table(source):
@@ -302,6 +305,7 @@ class _Inspection:
             options += (f"--map {shlex.quote(f'{name}={column}')}" for column in listed)
         options += (f"--split {shlex.quote(f'{name}={separator}')}" for name, separator in (self.split or {}).items())
         options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
+        options += [f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else []
         foreign = sum(number for name, number in self.languages.items() if name not in ("en", ""))
         unanswered = any(able[name].judged and name not in _SUGGESTED for name in chosen)
         if unanswered or 2 * foreign > self.samples:
