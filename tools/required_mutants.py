@@ -1289,4 +1289,25 @@ REQUIRED: tuple[Mutant, ...] = (
         "    for each in ():\n        setattr(cls, each, field())  # else",
         ("tests/test_own_classes.py",),
     ),
+    Mutant(
+        "each repetition of a scorer is held against criteria of its own",
+        "src/evalstone/scorers/wrappers.py",
+        "self._number if question.repeatable else 0",
+        "self._number",
+        ("tests/scorers/test_generated_rubric.py",),
+    ),
+    Mutant(
+        "criteria are written for a sample that has a rubric",
+        "src/evalstone/scorers/custom/rubric.py",
+        "written = not criteria and self.generate and bool(input)",
+        "written = self.generate and bool(input)",
+        ("tests/scorers/test_generated_rubric.py",),
+    ),
+    Mutant(
+        "a criterion that is listed twice counts twice",
+        "src/evalstone/scorers/custom/rubric.py",
+        "    if twice := first_repeated([criterion.description for criterion in criteria]):",
+        "    if twice := first_repeated([]):",
+        ("tests/scorers/test_generated_rubric.py",),
+    ),
 )

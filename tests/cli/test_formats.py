@@ -41,6 +41,7 @@ WITHOUT_RESULT = {
     "view": "serves pages",
     "collect": "receives traces",
     "traces": "selects samples",
+    "rubrics": "writes samples",
     "ledger export": "writes rows",
     "ledger import": "reads rows",
     "ledger prune": "deletes rows",

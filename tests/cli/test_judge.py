@@ -24,6 +24,7 @@ from evalstone.models.catalog import PROVIDERS
 from evalstone.results.saved_calibrations import calibration_for
 from tests.cli.conftest import Evalstone
 from tests.serving import completion, serving
+from tests.verifier_models import save_verifier
 
 ROW = {"id": "one", "input": "Where is Paris?", "output": "Paris is in France.", "context": ["Paris is in France."]}
 
@@ -85,6 +86,23 @@ def test_a_judge_is_described_with_what_its_settings_may_be(evalstone: Evalstone
     assert "hidden-key" not in described
     assert "api_key" not in described
     assert "Settings" not in evalstone("judges", "lexical").stdout
+
+
+def test_a_verifier_model_is_listed_and_described_as_free_and_ready_or_why_not(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
+    listed = next(line for line in evalstone("judges").stdout.splitlines() if line.startswith("onnx:PATH"))
+    assert listed.endswith("your own model in an ONNX file, offline; the extra onnx is installed")
+    save_verifier(tmp_path / "nli")
+    told = " ".join(evalstone("judges", "onnx:nli(window=32)").stdout.split())
+    assert "the verifier model nli compares claims with passages" in told
+    assert re.search(r"onnx@1\([0-9a-f]{32}\): free; ready", told)
+    (tmp_path / "nli" / "config.json").write_text("{}")
+    told = " ".join(evalstone("judges", "onnx:nli").stdout.split())
+    assert "not ready: " in told
+    assert "no names for them in id2label of config.json" in told
+    (tmp_path / "nli" / "model.onnx").unlink()
+    assert "nli has no model.onnx" in evalstone("judges", "onnx:nli").stderr
 
 
 def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> None:

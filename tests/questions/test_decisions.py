@@ -80,6 +80,7 @@ OPEN = {
     "list_statements",
     "minicheck",
     "rate_passages",
+    "write_criteria",
 }
 KINDS: list[type[Question[Any]]] = [
     kind

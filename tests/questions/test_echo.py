@@ -119,7 +119,7 @@ def test_worked_examples_are_replies_of_their_question() -> None:
     with_example = [question for question in QUESTIONS if question.prompt.example]
     assert {question.kind for question in with_example} == {
         "list_claims", "verify_claims", "claim_supported",
-        "judge_statements", "rate_passages", "find_toxicity", "check_goal",
+        "judge_statements", "rate_passages", "find_toxicity", "check_goal", "write_criteria",
     }  # fmt: skip
     for question in with_example:
         assert examples(question)

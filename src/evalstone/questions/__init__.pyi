@@ -29,6 +29,8 @@ from evalstone.questions.conversation import RequestVerdict as RequestVerdict
 from evalstone.questions.coverage import FindAnswers as FindAnswers
 from evalstone.questions.coverage import ListQuestions as ListQuestions
 from evalstone.questions.coverage import QuestionVerdict as QuestionVerdict
+from evalstone.questions.criteria import WriteCriteria as WriteCriteria
+from evalstone.questions.criteria import WrittenCriterion as WrittenCriterion
 from evalstone.questions.explanation import Explain as Explain
 from evalstone.questions.grade import Grade as Grade
 from evalstone.questions.grade import GradeAgainstReference as GradeAgainstReference

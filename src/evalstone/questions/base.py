@@ -84,6 +84,8 @@ class _Prompted:
     """The input whose texts begin with a line that states their type. Each piece of a split text begins with it too."""
     numbered: ClassVar[bool] = False
     """Whether the reply has one member for each number of an item, so that no member names its subject."""
+    repeatable: ClassVar[bool] = True
+    """Whether a scorer that is repeated asks it again. Otherwise all repetitions share the first answer."""
     instead: ClassVar[str] = ""
     """For a question that can't be split: the scorers that measure nearly the same in parts."""
 

@@ -344,7 +344,7 @@ class _Repetition:
 
     def __call__(self, question: Question[A], judge: Judge | None = None) -> CoroutineType[Any, Any, A]:
         # It is not a coroutine function, so that a coroutine that isn't awaited is noticed.
-        return self._ask(question, judge, self._number)
+        return self._ask(question, judge, self._number if question.repeatable else 0)
 
 
 def applied(scorer: Scorer) -> Iterator[Scorer]:

@@ -18,6 +18,7 @@ RESERVED_METADATA: Mapping[str, str] = {
     "requestContext": "an object whose `rubric` is read like `rubric`",
     "retrieved": "retrieval metrics: the ids of the retrieved documents, in order",
     "rubric": "`rubric`: the criteria, a text or a list",
+    "rubrics": "`rubric`: the same, before `rubric`; `evalstone rubrics` writes it",
     "started": "traces: when the request started",
     "target": "written for an answer of a target: seconds, tokens, cost; `latency`, `tokens` and `cost` read it",
     "topics": "`topic_adherence`: the topics that the agent covers, a text or a list of texts",

@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import Note, Sample, note
 from evalstone.types.sample_language import sample_language
@@ -59,6 +60,15 @@ class LexicalJudge(Judge):
             total += 1
             foreign += sample_language(sample) not in ("en", "")
         return (note("not_in_english", "warning", samples=foreign, of=total),) if foreign else ()
+
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        from evalstone.questions.criteria import WriteCriteria  # noqa: PLC0415 - most scorers ask something else
+
+        if any(each.kind == WriteCriteria.kind for each in asked):
+            raise ConfigError(
+                f"{scorer} asks {WriteCriteria.kind}, and {self.identity} writes no text; name a model, such as "
+                "openai/gpt-5.1"
+            )
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it

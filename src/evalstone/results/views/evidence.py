@@ -21,7 +21,7 @@ VERDICTS: Mapping[str, tuple[str, Tone]] = {
 """The labels of judges' verdicts and levels."""
 HARMS = ("biased", "toxic", "redundant", "refused")
 """Yes-or-no verdicts where yes is the bad answer."""
-NEUTRAL = ("used", "useful")
+NEUTRAL = ("used", "useful", "required")
 """Yes-or-no verdicts where no is not a fault."""
 _LABELS = ("verdict", "level", "choice", "impact")
 _FAULTS: Mapping[tuple[str, str], str] = {

@@ -8,16 +8,20 @@ from evalstone._core.declarations import TEXT, Rule, check_settings
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
 from evalstone._core.values import NamesArguments
-from evalstone.errors import ConfigError, OutcomeError, invalid
+from evalstone.errors import ConfigError, OutcomeError, invalid, repeated
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
+from evalstone.questions.criteria import WriteCriteria, first_repeated
 from evalstone.scorers.base import lines_of, require_known
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped, metadata_at
 
-RUBRICS = ("rubric", "requestContext.rubric", "additionalContext.rubric")
-"""Where a sample's metadata may have a rubric. @mastra/evals looks for it in the context of the request."""
+OWN = "rubrics"
+"""The column, or entry of the metadata, with the criteria of a sample. The command `rubrics` writes it."""
+RUBRICS = (OWN, "rubric", "requestContext.rubric", "additionalContext.rubric")
+"""Where a sample's metadata may have a rubric, the first before the others. @mastra/evals looks for it in the context
+of the request."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class Criterion(metaclass=NamesArguments):
             return value
         if isinstance(value, str):
             return cls(value)
-        if not is_mapping(value):
+        if is_mapping(value):  # Parquet fills up objects with null
+            value = {name: entry for name, entry in value.items() if entry is not None}
+        else:
             raise ConfigError(f"criteria: a criterion is a text, a Criterion or a table, not {type(value).__name__}")
         require_known("criterion", "field", value, cls)
         if "description" not in value:
@@ -52,15 +58,31 @@ class Criterion(metaclass=NamesArguments):
 def parse_criteria(value: object) -> tuple[Criterion, ...]:
     """The criteria in a checklist, or a list of texts, Criterion values and tables. The list may be written as text.
 
-    Raises ConfigError otherwise.
+    Raises ConfigError otherwise, and if a criterion is listed twice.
     """
     if isinstance(value, str):
         value = written_list(value)
     if isinstance(value, str):
-        return tuple(map(Criterion, lines_of(value)))
-    if is_sequence(value):
-        return tuple(map(Criterion.parse, value))
-    raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, type(value).__name__))
+        criteria = tuple(map(Criterion, lines_of(value)))
+    elif is_sequence(value):
+        criteria = tuple(map(Criterion.parse, value))
+    else:
+        raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, type(value).__name__))
+    if twice := first_repeated([criterion.description for criterion in criteria]):
+        raise ConfigError(repeated("criteria", twice, f"criteria: {twice!r} is listed twice"))
+    return criteria
+
+
+def rubric_of(metadata: Mapping[str, Any]) -> tuple[Criterion, ...]:
+    """The criteria in the metadata of a sample; empty if it has none.
+
+    Raises ConfigError for what are no criteria, and for an empty list of `rubrics`.
+    """
+    found = next((rubric for path in RUBRICS if (rubric := metadata_at(metadata, path))), ())
+    own = metadata_at(metadata, OWN)
+    if own is not None and not own and not isinstance(own, str):
+        raise ConfigError(f"{OWN} must have a criterion, or be absent; it is empty")
+    return parse_criteria(found)
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
@@ -77,13 +99,15 @@ class Rubric(DefinedText):
 
         rubric = 1 if every required criterion is met, else 0          range [0, scale], higher is better
 
-    If no criterion is required, all of them count as required. The criteria are those of the scorer, or else `rubric`
-    in the sample's metadata, or in `requestContext` or `additionalContext` there. Undefined for a sample without a
-    rubric. One judge call. Source: @mastra/evals, which uses the judge's copy of the required flags and gives an empty
-    rubric the full score.
+    If no criterion is required, all of them count as required. The criteria are those of the scorer, or else `rubrics`
+    or `rubric` in the sample's metadata, or `rubric` in `requestContext` or `additionalContext` there. With `generate`,
+    the judge writes them for any other sample from its input and reference, once for all answers. Undefined for a
+    sample without a rubric. One judge call, and one more per input to write the criteria. Source: @mastra/evals, which
+    uses the judge's copy of the required flags and gives an empty rubric the full score.
 
     Attributes:
         criteria: A checklist with one criterion per line, or a list of texts, Criterion values and tables.
+        generate: Whether the judge writes the criteria of samples that have none. It doesn't see the answer.
     """
 
     name = "rubric"
@@ -103,27 +127,47 @@ class Rubric(DefinedText):
     _usual: ClassVar[tuple[str, ...]] = ("criteria",)
 
     criteria: Annotated[Sequence[Criterion] | Sequence[str] | str, _CRITERIA] = ()
+    generate: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.generate and self.criteria:
+            raise ConfigError(f"{self.name}: generate writes criteria, and criteria has some; leave one of them out")
+        if self.generate:
+            object.__setattr__(self, "questions", (WriteCriteria, CheckCriteria))
 
     async def score(
-        self, ask: Ask, *, output: str, input: str | None = None, metadata: Mapping[str, Any] | None = None
+        self,
+        ask: Ask,
+        *,
+        output: str,
+        input: str | None = None,
+        reference: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Score | Skipped:
         criteria = cast("tuple[Criterion, ...]", self.criteria)
         if not criteria:
             try:
-                criteria = parse_criteria(_rubric_in(metadata or {}))
+                criteria = rubric_of(metadata or {})
             except ConfigError as error:
                 raise OutcomeError(f"{self.name}: the rubric in metadata: ", error) from None
+        written = not criteria and self.generate and bool(input)
+        if written:
+            criteria = await written_criteria(ask, input or "", reference)
         if not criteria:
-            return self.undefined(f"{self.name} needs criteria, or a rubric in metadata")
+            lacks = "an input to write them for" if self.generate else "a rubric in metadata"
+            return self.undefined(f"{self.name} needs criteria, or {lacks}")
         descriptions = tuple(criterion.description for criterion in criteria)
         verdicts = await ask(CheckCriteria(criteria=descriptions, task=input or "", answer=output))
         value = self.scale if meets(criteria, [v.met for v in verdicts]) else 0.0
-        return Score(value, _reason(criteria, verdicts), evidence=verdicts)
+        evidence = {"criteria": criteria, "verdicts": verdicts} if written else verdicts
+        return Score(value, _reason(criteria, verdicts), evidence=evidence)
 
 
-def _rubric_in(metadata: Mapping[str, Any]) -> object:
-    """The rubric of a sample; empty if there is none."""
-    return next((rubric for path in RUBRICS if (rubric := metadata_at(metadata, path))), ())
+async def written_criteria(ask: Ask, task: str, reference: str | None) -> tuple[Criterion, ...]:
+    """The criteria that the judge writes for answers to a task."""
+    written = await ask(WriteCriteria(task=task, reference=reference or ""))
+    return tuple(Criterion(each.description, each.required) for each in written)
 
 
 def _reason(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> str:

@@ -1,0 +1,293 @@
+"""Rubrics that a judge writes, and those that stand in the data."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pytest
+
+from evalstone import Failed, Run, Sample, Score, ScriptedJudge, Skipped, compare, dry_run, evaluate, load
+from evalstone.errors import ConfigError
+from evalstone.judges import DecisionOrText
+from evalstone.questions import CheckCriteria, WriteCriteria
+from evalstone.questions.base import Question
+from evalstone.scorers import Criterion, Repeated, Rubric
+from evalstone.scorers.custom.rubric import rubric_of
+from evalstone.types import Message
+from tests.cli.conftest import Evalstone, evalstone
+from tests.fakes import outcome_of
+from tests.serving import Response, completion, serving
+
+__all__ = ["evalstone"]
+
+GENERATED = Rubric(generate=True)
+CRITERIA = [{"description": "It says 1921.", "required": True}, {"description": "It is polite.", "required": False}]
+WRITTEN = {
+    "criteria": [
+        {"description": "It says 1921.", "required": "yes"},
+        {"description": "It is polite.", "required": "no"},
+    ]
+}
+
+
+def reply(question: Question[Any]) -> Any:
+    if isinstance(question, WriteCriteria):
+        return WRITTEN
+    assert isinstance(question, CheckCriteria)
+    met = "yes" if "1921" in question.answer else "no"
+    return {"verdicts": {str(n): {"reason": "r", "verdict": met} for n, _ in enumerate(question.criteria, start=1)}}
+
+
+def judge() -> ScriptedJudge:
+    return ScriptedJudge(reply, name="writer")
+
+
+def sample(output: str = "In 1921.", **more: Any) -> dict[str, Any]:
+    return {"id": "a", "input": "When?", "output": output, "reference": "1921", **more}
+
+
+def test_the_criteria_come_from_the_input_and_the_reference_and_are_evidence() -> None:
+    by = judge()
+    run = evaluate([sample()], GENERATED, judge=by, ledger=None)
+    assert by.asked[0] == WriteCriteria(task="When?", reference="1921")
+    (record,) = run.records
+    assert record.value == 1.0
+    assert record.evidence["criteria"] == CRITERIA
+    assert [verdict["criterion"] for verdict in record.evidence["verdicts"]] == ["It says 1921.", "It is polite."]
+    missed = evaluate([sample("Politely, no.")], GENERATED, judge=judge(), ledger=None).records[0]
+    assert (missed.value, missed.reason) == (
+        0.0,
+        "0 of 2 criteria are met; required and not met: “It says 1921.”; optional and not met: “It is polite.”.",
+    )
+
+
+def test_answers_to_one_question_share_their_criteria_whoever_asks_and_how_often(tmp_path: Path) -> None:
+    by = judge()
+    rows = [sample(id=name, output=f"In 1921, said {name}.") for name in "ab"]
+    scorers = [GENERATED, Repeated(GENERATED, repeats=3), Rubric(generate=True, scale=10)]
+    evaluate(rows, scorers, judge=by, ledger=None)
+    assert [question.kind for question in by.asked].count("write_criteria") == 1
+    trials = judge()
+    evaluate(
+        [{"id": "a", "input": "When?"}],
+        GENERATED,
+        judge=trials,
+        target=answers(["1921", "1922"]),
+        trials=2,
+        ledger=None,
+    )
+    assert [question.kind for question in trials.asked].count("write_criteria") == 1
+
+
+def answers(texts: Sequence[str]) -> Callable[[str], str]:
+    given = iter(texts)
+    return lambda input: next(given)
+
+
+def test_two_versions_are_held_against_the_same_criteria(tmp_path: Path) -> None:
+    """A model that writes other criteria each time is asked once: the ledger has what it wrote."""
+    written = 0
+
+    def behave(request: dict[str, Any], number: int) -> Response:
+        nonlocal written
+        text = request["messages"][-1]["content"]
+        if "Write the criteria" in text:
+            written += 1
+            content: Any = {"criteria": [{"description": f"It says {1920 + written}.", "required": "yes"}]}
+        else:
+            content = {"verdicts": {"1": {"reason": "r", "verdict": "yes" if "Yes" in text else "no"}}}
+        return Response(body=completion(json.dumps(content)))
+
+    with serving(behave) as server:
+
+        def run_of(output: str) -> Run:
+            spec = f"vllm/x({server.url}, prices=[0, 0])"
+            return evaluate(
+                [sample(output), sample(output, id="b", input="Who?")], GENERATED, judge=spec, ledger=tmp_path / "l"
+            )
+
+        first, second = run_of("Yes."), run_of("Nope.")
+    assert written == 2
+    criteria = [[record.evidence["criteria"] for record in run.records] for run in (first, second)]
+    assert criteria[0] == criteria[1]
+    assert criteria[0][0] != criteria[0][1]
+    assert compare(first, second)["rubric"].difference.estimate == -1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([], "criteria: at least one was expected"),
+        ([*WRITTEN["criteria"], {"description": "it says 1921", "required": "no"}], "'it says 1921' is listed twice"),
+        ([{"description": "It says 1921."}], "required"),
+        ([{"description": 5, "required": "yes"}], "description"),
+    ],
+)
+def test_criteria_that_cannot_be_used_are_written_again(given: list[Any], problem: str) -> None:
+    outcome = outcome_of(GENERATED, Sample(**sample()), [{"criteria": given}])
+    assert isinstance(outcome, Failed)
+    assert problem in outcome.error
+
+
+def test_a_sample_without_an_input_has_no_criteria_and_its_own_come_first() -> None:
+    outcome = outcome_of(GENERATED, Sample(output="In 1921."), [])
+    assert outcome == Skipped("rubric needs criteria, or an input to write them for")
+    by = judge()
+    run = evaluate([sample(rubrics=["It says 1921."])], GENERATED, judge=by, ledger=None)
+    assert [question.kind for question in by.asked] == ["check_criteria"]
+    assert run.records[0].evidence == [{"criterion": "It says 1921.", "met": True, "reason": "r"}]
+    with pytest.raises(ConfigError, match="generate writes criteria, and criteria has some"):
+        Rubric(criteria="one", generate=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [
+        ("lexical", "rubric asks write_criteria, and lexical@7 writes no text; name a model, such as openai/gpt-5.1"),
+        ("typesafe/jev-latest", "rubric asks write_criteria, and decision(typesafe/jev-latest, text=sentences@1)"),
+        (DecisionOrText("typesafe/jev-latest", text="lexical"), "rubric asks write_criteria, and lexical@7 writes no"),
+        ("panel(lexical, typesafe/jev-latest)", "rubric asks write_criteria, and lexical@7 writes no text"),
+    ],
+)  # fmt: skip
+def test_a_judge_that_cannot_write_is_refused_before_the_run(named: Any, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        evaluate([sample()], GENERATED, judge=named, ledger=None)
+    assert problem in str(caught.value)
+    # One that can is enough.
+    assert dry_run([sample()], GENERATED, judge="cascade(lexical, vllm/x)").kinds == {
+        "write_criteria": 1,
+        "check_criteria": 1,
+    }
+
+
+TEXTS = ["It says 1921.", "It is polite."]
+
+
+@pytest.mark.parametrize("form", [TEXTS, CRITERIA, [TEXTS[0], CRITERIA[1]]], ids=["texts", "objects", "both"])
+@pytest.mark.parametrize("source", ["jsonl", "csv", "parquet", "pandas", "polars", "metadata"])
+def test_a_column_of_rubrics_is_read_alike_from_every_source(source: str, form: list[Any], tmp_path: Path) -> None:
+    row = {"id": "a", "input": "When?", "output": "In 1921."}
+    if form not in (TEXTS, CRITERIA) and source in ("parquet", "polars"):
+        pytest.skip("a column has one type")
+    data: Any = tmp_path / f"d.{source}"
+    if source == "jsonl":
+        data.write_text(json.dumps({**row, "rubrics": form}))
+    elif source == "metadata":
+        data = [{**row, "metadata": {"rubrics": form}}]
+    elif source == "csv":
+        with data.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerows([[*row, "rubrics"], [*row.values(), json.dumps(form)], ["b", "q", "o", ""]])
+    elif source == "parquet":
+        # An object without an entry, which Parquet fills up.
+        filled = form if form == TEXTS else [CRITERIA[0], {**CRITERIA[1]}, {"description": "It is kind."}]
+        polars.DataFrame([{**row, "rubrics": filled}]).write_parquet(data)
+        form = filled
+    else:
+        data = (pandas if source == "pandas" else polars).DataFrame([{**row, "rubrics": form}])
+    first = load(data).samples[0]
+    expected = tuple(map(Criterion.parse, form))
+    assert rubric_of(first.metadata) == expected
+    assert expected[0] == Criterion("It says 1921.")
+    by = judge()
+    run = evaluate(load(data), "rubric", judge=by, ledger=None)
+    assert isinstance(run.records[0].outcome, Score)
+    assert by.asked[0] == CheckCriteria(
+        criteria=tuple(each.description for each in expected), task="When?", answer="In 1921."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "problem"),
+    [
+        ([], "rubrics must have a criterion, or be absent; it is empty"),
+        ({}, "rubrics must have a criterion, or be absent; it is empty"),
+        (5, "criteria must be a checklist or a list of criteria, not int"),
+        ([5], "a criterion is a text, a Criterion or a table, not int"),
+        ([" "], "description must be text that is not blank"),
+        (["It says 1921.", "it says 1921"], "criteria: 'it says 1921' is listed twice"),
+        ([{"text": "It says 1921."}], "unknown field 'text'"),
+        ([{"description": "a", "required": 2}], "required must be true or false"),
+        ("['It says 1921.', 'It", "cut off or broken"),
+    ],
+)
+def test_rubrics_that_are_none_fail_their_sample_in_words(rubrics: Any, problem: str) -> None:
+    run = evaluate([sample(rubrics=rubrics)], GENERATED, judge=judge(), ledger=None)
+    outcome = run.records[0].outcome
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("rubric: the rubric in metadata: ")
+    assert problem in outcome.error
+    assert not run.records[0].calls
+
+
+def test_the_command_writes_them_into_the_dataset_and_a_run_uses_them(tmp_path: Path, evalstone: Evalstone) -> None:
+    def behave(request: dict[str, Any], number: int) -> Response:
+        text = request["messages"][-1]["content"]
+        content: Any = WRITTEN if "Write the criteria" in text else {"verdicts": {"1": {}, "2": {}}}
+        if "Fail" in text:
+            content = {"criteria": []}
+        return Response(body=completion(json.dumps(content)))
+
+    rows = [
+        {"id": "a", "question": "When?", "reference": "1921", "topic": "museum"},
+        {"id": "b", "question": "[1, 2] is a list?", "rubrics": ["Own."]},
+        {"id": "c", "reference": "no input"},
+        {"id": "d", "question": "Fail"},
+    ]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with serving(behave) as server:
+        asked = ["--judge", f"vllm/x({server.url}, retries=0)", "--ledger", "l.db"]
+        done = evalstone("rubrics", "d.jsonl", "--out", "with.jsonl", *asked)
+        n_asked = len(server.requests)
+        again = evalstone("rubrics", "d.jsonl", "--out", "again.jsonl", *asked)
+        assert len(server.requests) == n_asked + 1  # what failed
+    assert done.returncode == again.returncode == 5, done.stderr
+    assert done.stdout.splitlines()[0] == "1 rubric written, 1 had one, 1 without an input, 1 failed"
+    assert "d: " in done.stdout
+    assert "criteria: at least one was expected" in done.stdout
+    assert done.stdout.splitlines()[-1] == "Saved: with.jsonl"
+    assert (tmp_path / "with.jsonl").read_text() == (tmp_path / "again.jsonl").read_text()
+    written = list(load(tmp_path / "with.jsonl"))
+    assert [each.id for each in written] == ["a", "b", "c", "d"]
+    assert written[0].metadata == {"topic": "museum", "rubrics": CRITERIA}
+    assert [each.metadata.get("rubrics") for each in written[1:]] == [["Own."], None, None]
+    assert [each.input for each in written[:2]] == ["When?", "[1, 2] is a list?"]
+    by = judge()
+    answered = [Sample(id="a", input="When?", output="In 1921.", metadata=written[0].metadata)]
+    run = evaluate(answered, GENERATED, judge=by, ledger=None)
+    assert run["rubric"].mean == 1.0
+    assert [question.kind for question in by.asked] == ["check_criteria"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--out", "o.jsonl"], "rubrics needs a judge that writes text; name one: --judge openai/gpt-5.1"),
+        (["--out", "o.jsonl", "--judge", "lexical"], "write_rubrics asks write_criteria, and lexical@7 writes no text"),
+        (["--out", "o.csv", "--judge", "vllm/x"], "--out takes a file of JSON Lines, such as with-rubrics.jsonl"),
+        (["--out", "o.jsonl", "--judge", "vllm/x", "--map", "input=rubrics"], "every sample has a rubric already"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(
+    options: list[str], problem: str, tmp_path: Path, evalstone: Evalstone
+) -> None:
+    rubrics = [{"id": "a", "input": "When?", "output": "o", **({"rubrics": "One."} if "--map" in options else {})}]
+    (tmp_path / "d.jsonl").write_text(json.dumps(rubrics[0]))
+    done = evalstone("rubrics", "d.jsonl", *(each for each in options if each not in ("--map", "input=rubrics")))
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert not list(tmp_path.glob("o.*"))
+
+
+def test_a_conversation_is_judged_by_what_its_user_asked() -> None:
+    by = judge()
+    talk = [Message(role="user", content="When?"), Message(role="assistant", content="In 1921.")]
+    run = evaluate([Sample(input="When?", output="In 1921.", messages=talk)], GENERATED, judge=by, ledger=None)
+    assert run["rubric"].mean == 1.0
+    assert by.asked[0] == WriteCriteria(task="When?")
