@@ -42,3 +42,11 @@ def test_exit_codes(tmp_path: Path, evalstone: Evalstone, data: str | None, code
     if data is not None:
         (tmp_path / "d.jsonl").write_text(data)
     assert evalstone("check", "d.jsonl").returncode == code
+
+
+def test_a_run_that_cannot_read_its_data_names_the_check(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "my d.jsonl").write_text('{"output": [1]}\n')
+    done = evalstone("run", "my d.jsonl", "--ledger", "l.db")
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith("; evalstone check 'my d.jsonl' lists all problems of the file")
+    assert "check" not in evalstone("run", "nowhere.jsonl", "--ledger", "l.db").stderr

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import evalstone
 from evalstone._core.addresses import beside
 from evalstone._core.display import count, ended, named, safe, sentence
-from evalstone._core.files import is_folder
+from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import COMMAND_LINE, NOTHING, Setting
 from evalstone._core.phases import phase
 from evalstone._core.redaction import masked
@@ -27,7 +27,7 @@ from evalstone.cli.output import (
     to_stderr,
 )
 from evalstone.cli.values import function_files, say_found, tool_files
-from evalstone.errors import ConfigError, RunAborted
+from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria
 
@@ -170,6 +170,11 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
                     sheet=config.sheet,
                 )
             say_found(found)
+        except DataError as error:
+            if not is_file(config.data):
+                raise
+            command = f"evalstone check {shlex.quote(config.data)}"
+            raise error.advised(f"{command} lists all problems of the file") from None
         except KeyboardInterrupt:
             to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")
             raise SystemExit(ExitCode.INTERRUPTED) from None
