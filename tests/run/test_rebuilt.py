@@ -170,6 +170,7 @@ def test_what_can_not_be_rebuilt_has_a_reason(server: Server) -> None:
         return found.missing
 
     assert reason(info, None) == "no_texts"
+    assert reason(replace(info, tool="promptfoo 0.123.1")) == "imported"
     assert reason(replace(info, definition={})) == "settings"
     assert reason(replace(info, signature="faithfulness(scale=10; 00000000, 9a0e41c3)@4")) == "other_version"
     assert reason(info, replace(sample, output="Another text.")) == "not_rebuilt"

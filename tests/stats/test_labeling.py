@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
-from evalstone.stats.labeling import score_strata, select_for_labeling
-from evalstone.stats.ppi import corrected_mean
+from evalstone.stats.labeling import labels_to_reach, score_strata, select_for_labeling
+from evalstone.stats.ppi import corrected_mean, ppi_mean
 
 SCORES = np.random.default_rng(1).beta(5, 1, 200).tolist()
 
@@ -129,3 +129,30 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_the_labels_for_a_half_width_follow_from_the_expected_errors() -> None:
+    half = [0.5] * 1000
+    assert labels_to_reach(half, 0.1) == math.ceil((1.959964 * 0.5 / 0.1) ** 2) == 97
+    assert labels_to_reach([5.0] * 1000, 1.0, scale=10) == 97
+    assert labels_to_reach(half, 0.1, confidence=0.9) == math.ceil((1.644854 * 0.5 / 0.1) ** 2)
+    assert labels_to_reach([0.0, 1.0] * 500, 0.1) == math.ceil((1.959964 * 0.1 / 0.1) ** 2) == 4
+    assert labels_to_reach([0.0] * 500 + [0.5] * 500, 0.1) == math.ceil((1.959964 * 0.3 / 0.1) ** 2)
+    assert (labels_to_reach(half[:20], 0.1), labels_to_reach([], 0.1)) == (20, 0)
+    with pytest.raises(ConfigError, match="half_width must be above 0"):
+        labels_to_reach(half, 0)
+    with pytest.raises(DataError):
+        labels_to_reach([2.0], 0.1)
+
+
+def test_that_many_labels_give_about_this_half_width() -> None:
+    """Of a judge whose scores are the probabilities that people say yes."""
+    source = np.random.default_rng(7)
+    scores = source.uniform(0.1, 0.9, 2000)
+    truth = (source.uniform(size=2000) < scores).astype(float)
+    chosen = select_for_labeling([*scores], n=labels_to_reach([*scores], 0.1))
+    labels = [float(truth[place]) if place in chosen else None for place in range(2000)]
+    result = ppi_mean([*scores], labels, strata=score_strata([*scores]))
+    assert result is not None
+    assert result.estimate is not None
+    assert 0.08 < (result.estimate.high - result.estimate.low) / 2 < 0.12

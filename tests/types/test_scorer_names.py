@@ -16,6 +16,8 @@ from evalstone.types.scorer_names import is_named, scorer_name, titles, without_
         ("faithfulness(scale=10; 5c1d77b2, acme-eval==1.2.0)@1", "faithfulness", "faithfulness(scale=10)"),
         ("contains(expected=5c1d77b2)@1", "contains", "contains(expected=5c1d77b2)"),
         ("contains per turn(expected=York)@1", "contains per turn", "contains per turn(expected=York)"),
+        ("recall@5(ragas==0.4.3)@1", "recall@5", "recall@5"),
+        ("acc(filter=strict; lm-eval==0.4.13)@1", "acc", "acc(filter=strict)"),
     ],
 )
 def test_a_signature_has_a_name_and_parameters(signature: str, name: str, parameters: str) -> None:

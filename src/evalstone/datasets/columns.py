@@ -272,8 +272,8 @@ _MESSAGES = (
 _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
     **dict.fromkeys((("role", "content"), ("role", "parts"), ("from", "value"), ("type", "content")), _MESSAGES),
     ("evalId", "results"): (
-        "these are results of promptfoo, whose rows are in results.results; save those of one prompt and provider as a "
-        "list of their own"
+        "these are results of promptfoo, whose rows are in results.results; `evalstone import` makes runs of them, "
+        "with their scores"
     ),
 }
 """Columns of rows that are no samples, and what the rows are."""

@@ -95,7 +95,7 @@ class Answer(metaclass=NamesArguments):
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
             raise ConfigError(invalid("usage", "a Usage", usage, f"{type(usage).__name__}: {excerpt(usage)}"))
-        for name, tokens in () if self.usage is NO_USAGE else dataclasses.asdict(self.usage).items():
+        for name, tokens in () if self.usage is NO_USAGE else vars(self.usage).items():
             if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
                 raise ConfigError(invalid(f"{name} of usage", "a whole number, 0 or more", tokens))
         cost = cast(object, self.cost)
@@ -115,8 +115,8 @@ class Answer(metaclass=NamesArguments):
             object.__setattr__(self, "trajectory", Trajectory.read(_json("trajectory", steps)))
         self._check_metadata()
         for name in ("state", "trace", "metadata"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _json(name, getattr(self, name)))
+            if (value := getattr(self, name)) is not None and not (name == "metadata" and value == {}):
+                object.__setattr__(self, name, _json(name, value))
         if self.turns != ():
             sample = Sample(id="-", turns=self.turns)  # without an id, it would hash the whole conversation
             object.__setattr__(self, "turns", sample.turns)

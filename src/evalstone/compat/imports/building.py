@@ -32,6 +32,7 @@ from evalstone.ledger.base import TARGET, Operations, chunks, target_scope
 from evalstone.ledger.store import Ledger
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingList, SpillingRecords
+from evalstone.results.stored_records import StoredRecords
 from evalstone.results.summary import ScorerInfo, ScorerSummary, SummaryBuilder, scorer_titles
 from evalstone.run.answer_rows import TargetReply, answer_key, as_stored
 from evalstone.run.problems import named_judges
@@ -536,9 +537,10 @@ def keep(built: Built, ledger: Ledger) -> bool:
             ledger.write_blocks(run.dataset_version, blocks)
     for answers in chunks(built.answers, ROWS_PER_WRITE):
         ledger.apply(Operations(answers=answers))
+    lines = run.records.texts() if isinstance(run.records, StoredRecords) else map(record_line, run.records)
     cell = 0
-    for records in chunks(run.records, ROWS_PER_WRITE):
-        rows = [(run.id, place, each, record_line(each)) for place, each in enumerate(records, cell)]
+    for records in chunks(zip(run.records, lines, strict=True), ROWS_PER_WRITE):
+        rows = [(run.id, place, record, line) for place, (record, line) in enumerate(records, cell)]
         ledger.apply(Operations(records=[*rows]))
         cell += len(records)
     ledger.finish_run(run.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())

@@ -11,6 +11,7 @@ test would have failed or passed without them. promptfoo counts them as 0.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -109,21 +110,13 @@ class _Component:
     only_metric: bool
     """Whether it counts for its metric, and neither for the score nor for passing."""
     judge: str
+    failure: Failed | None
+    """Why there is no verdict: the grader gave none, or the script crashed."""
 
     @property
     def base(self) -> str:
         """The type without a leading `not-`."""
         return self.type.removeprefix("not-")
-
-    @property
-    def failure(self) -> Failed | None:
-        """Why there is no verdict: the grader gave none, or the script crashed."""
-        reason = text_in(self.data, "reason")
-        if object_in(self.data, "metadata").get("graderError"):
-            return failed("JudgeFailed", reason)
-        if self.data.get("pass") is not True and _CRASHED.match(reason):
-            return failed("ScorerFailed", reason)
-        return None
 
     @property
     def judged(self) -> Judged | None:
@@ -407,24 +400,24 @@ def _scores(
 
 
 def _metric(name: str, of: list[_Component]) -> Metric:
-    bases = {each.base for each in of}
+    types = tuple(dict.fromkeys(each.type for each in of))
     thresholds = {each.threshold for each in of}
-    named = any(each.metric for each in of)
-    kinds = ", ".join(dict.fromkeys(each.type for each in of))
-    what = "named scores" if not of else f"named metric of {kinds}" if named else f"assertions of type {name}"
-    is_bounded = bool(bases) and bases <= JUDGED | BOUNDED
-    return Metric(
-        metric_name(name),
-        scale=1.0 if is_bounded else None,
-        threshold=thresholds.pop() if len(thresholds) == 1 else None,
-        description=f"promptfoo: {what}",
-    )
+    threshold = thresholds.pop() if len(thresholds) == 1 else None
+    return _metric_of(name, types, threshold, named=any(each.metric for each in of))
+
+
+@functools.lru_cache(maxsize=1024)
+def _metric_of(name: str, types: tuple[str, ...], threshold: float | None, *, named: bool) -> Metric:
+    what = f"named metric of {', '.join(types)}" if named else f"assertions of type {name}" if types else "named scores"
+    is_bounded = bool(types) and {each.removeprefix("not-") for each in types} <= JUDGED | BOUNDED
+    scale = 1.0 if is_bounded else None
+    return Metric(metric_name(name), scale=scale, threshold=threshold, description=f"promptfoo: {what}")
 
 
 def _result(value: object, of: list[_Component]) -> Result:
     evidence: Any = [each.said() for each in of]
     evidence = evidence[0] if len(evidence) == 1 else evidence
-    judged = next((each.judged for each in of if each.judged is not None), None)
+    judged = next((found for each in of if (found := each.judged) is not None), None)
     counted = Result.of(value).value
     for each in of:
         if (failure := each.failure) is not None:
@@ -478,7 +471,17 @@ def _component(item: dict[str, Any], test: Mapping[str, Any], variables: Mapping
         weight=1.0 if weight is None else weight,
         only_metric=assertion.get("metricOnly") is True,
         judge=_judge(assertion, test),
+        failure=_failure(item),
     )
+
+
+def _failure(item: Mapping[str, Any]) -> Failed | None:
+    reason = text_in(item, "reason")
+    if object_in(item, "metadata").get("graderError"):
+        return failed("JudgeFailed", reason)
+    if item.get("pass") is not True and _CRASHED.match(reason):
+        return failed("ScorerFailed", reason)
+    return None
 
 
 def _judge(assertion: Mapping[str, Any], test: Mapping[str, Any]) -> str:

@@ -1,0 +1,54 @@
+"""`evalstone import` on the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Evalstone
+
+FIXTURE = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
+
+
+@pytest.fixture
+def file(tmp_path: Path, evalstone: Evalstone) -> str:
+    return Path(shutil.copy(FIXTURE, tmp_path)).name
+
+
+def test_an_import_says_what_the_numbers_mean_and_what_to_do_next(evalstone: Evalstone, file: str) -> None:
+    done = evalstone("import", file, "--out", "o", "--name", "nightly", "--tag", "ci")
+    assert done.returncode == 0, done.stderr
+    for line in (
+        "Imported from promptfoo 0.123.1 · Capitals",
+        "9 numbers that promptfoo 0.123.1 printed are the same here.",
+        "test_score: the sum of scores of promptfoo includes 2 results that failed.",
+        "evalstone compare o/echo-Answer-briefly-question o/small-Answer-briefly-question # which is better",
+        "evalstone gate o/echo-Answer-briefly-question --min llm-rubric=0.9 # a check for CI",
+    ):
+        assert line in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.startswith("small") and "llm-rubric" in line)
+    assert row.split()[-8:] == ["0.650", "0.132", "to", "0.939", "4", "0", "4", "4"]
+    for command in done.stdout.partition("Next:")[2].strip().splitlines():
+        words = command.partition("#")[0].split()[1:]
+        if words[0] in ("report", "compare", "gate"):
+            assert evalstone(*words).returncode in (0, 1, 4, 5), command
+    assert "nightly" in evalstone("runs", "--tag", "ci").stdout
+    again = evalstone("import", file)
+    assert "imported before" in again.stdout
+
+
+def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:
+    done = evalstone("import", file, "--from", "promptfoo", "--scale", "length=2", "--json")
+    scales = {scorer["name"]: scorer["scale"] for scorer in json.loads(done.stdout)["runs"][0]["scorers"]}
+    assert scales["length"] == 2
+    assert "scale=10" not in done.stdout
+    wrong = evalstone("import", file, "--from", "promtfoo")
+    assert (wrong.returncode, "did you mean promptfoo" in wrong.stderr) == (2, True)
+    unknown = evalstone("import", file, "--scale", "lenght=2")
+    assert (unknown.returncode, "--scale: unknown metric 'lenght'; did you mean length?" in unknown.stderr) == (2, True)
+    Path("other.json").write_text('{"rows": []}', "utf-8")
+    other = evalstone("import", "other.json")
+    assert (other.returncode, "Looked for promptfoo: results of promptfoo eval --output" in other.stderr) == (2, True)
