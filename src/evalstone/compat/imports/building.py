@@ -187,7 +187,8 @@ class Building:
                 self._notes.setdefault(event)
 
     def _add_row(self, row: Row) -> None:
-        system = self._systems.setdefault(row.system, _System(row.system))
+        if (system := self._systems.get(row.system)) is None:
+            system = self._systems[row.system] = _System(row.system)
         reply = ""
         if row.system and row.answer is not None:
             answer = as_stored(row.answer)

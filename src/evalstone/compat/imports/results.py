@@ -197,7 +197,10 @@ def text_in(values: Mapping[str, Any], name: str) -> str:
 
 def number_in(values: Mapping[str, Any], name: str) -> float | None:
     """The finite number under a name; None if there is none."""
-    return Result.of(value).value if is_number(value := values.get(name)) else None
+    value = values.get(name)
+    if type(value) is float and math.isfinite(value):  # as nearly all are
+        return value
+    return Result.of(value).value if is_number(value) else None
 
 
 def usage_of(value: object, **names: str) -> Usage:
