@@ -155,4 +155,7 @@ def test_that_many_labels_give_about_this_half_width() -> None:
     result = ppi_mean([*scores], labels, strata=score_strata([*scores]))
     assert result is not None
     assert result.estimate is not None
-    assert 0.08 < (result.estimate.high - result.estimate.low) / 2 < 0.12
+    low, high = result.estimate.low, result.estimate.high
+    assert low is not None
+    assert high is not None
+    assert 0.08 < (high - low) / 2 < 0.12

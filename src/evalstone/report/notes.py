@@ -373,7 +373,8 @@ NOTES: Mapping[str, Row] = {
     "printed_differs": _printed_differs,
     "scale_assumed": lambda note, front_end: (
         f"{note['tool']} doesn't say which scores are possible; the highest is {note['highest']:g}, so the scale is "
-        f"taken to be {note['scale']:g}; set it with {front_end.term('scales', {note.scorer: note['scale']})}"
+        f"taken to be {note['scale']:g}; to set it, import with "
+        f"{front_end.term('scales', {note.scorer: note['scale']})}"
     ),
     "metric_unknown": lambda note, _: (
         f"{safe(note['kind'], LONG)} isn't known as a metric of {note['tool']} (first in {safe(note['place'], LONG)}); "
