@@ -63,8 +63,8 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("scale_assumed", "caution", "words", tool="t", highest=80.0, scale=100.0),
-        "words: t doesn't say which scores are possible; the highest is 80, so the scale is taken to be 100; to set it, "
-        'import with scales={"words": 100}.',
+        "words: t doesn't say which scores are possible; the highest is 80, so the scale is taken to be 100; to set "
+        'it, import with scales={"words": 100}.',
     ),
     (
         note("metric_unknown", "caution", tool="t", kind="no-such", place="France"),
