@@ -208,8 +208,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a failed score is left out of what is required",
         "src/evalstone/results/gate.py",
-        "elif _is_best(entry, info):",
-        "elif entry.value is None or _is_best(entry, info):",
+        'undefined = {*columns.rows_of(rows, "undefined")}',
+        "undefined = {place for place, value in enumerate(columns.values(rows)) if value is None}",
         ("tests/results/test_gate_without_a_test.py",),
     ),
     Mutant(

@@ -17,6 +17,7 @@ from evalstone.results import block_writing, record_blocks, summary
 from evalstone.results.block_writing import write_table
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
+from evalstone.results.stored_records import missing_in
 from evalstone.results.summary import JudgeStats, summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
 from tests.results.test_record_tables import SCORERS, record
@@ -52,6 +53,8 @@ def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
     assert blocks.to_dict() == lines.to_dict()
     assert blocks.summary == lines.summary
     assert entries(blocks) == entries(lines)
+    assert [*missing_in(blocks.columns, blocks.records)] == [*missing_in(lines.columns, lines.records)]
+    assert [*missing_in(run.columns, run.records)] == [*missing_in(lines.columns, lines.records)]
     assert [*map(blocks.columns.seconds, blocks.titles)] == [*map(lines.columns.seconds, lines.titles)]
     assert blocks.slices("kind") == lines.slices("kind")
     assert gate(blocks, min={"given": 0.4}).to_dict() == gate(lines, min={"given": 0.4}).to_dict()
@@ -62,6 +65,17 @@ def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
         assert blocks.to_junit() == lines.to_junit()
         assert [*write_run(blocks, tmp_path / "again").glob("records.jsonl")]
         assert (tmp_path / "again/records.jsonl").read_bytes() == (tmp_path / "lines/records.jsonl").read_bytes()
+
+
+def test_why_scores_are_missing_is_found_without_reading_records(tmp_path: Path) -> None:
+    write_run(a_run(), tmp_path, keep="scores")
+    blocks = read_run(tmp_path)
+    expected = [(r.signature, r.key, r.outcome.reason) for r in a_run().records if r.value is None]
+    records = blocks.records
+    assert isinstance(records, RecordBlocks)
+    assert [*missing_in(blocks.columns, records)] == expected
+    assert records._group is None  # pyright: ignore[reportPrivateUsage] - the row group that was read last
+    assert len({reason for _, _, reason in expected}) == 2
 
 
 def block(folder: Path, number: int, found: Sequence[Record], plan: str = "p", keep: Keep = "all") -> None:

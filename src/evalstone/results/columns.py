@@ -285,7 +285,9 @@ class Columns:
             return rows
         if len(rows) >= LARGE:
             np: Any = importlib.import_module("numpy")
-            chosen = np.flatnonzero(np.isin(self._kinds_at(rows), [*codes]))
+            is_one = np.zeros(256, np.bool_)
+            is_one[[*codes]] = True
+            chosen = np.flatnonzero(is_one[self._kinds_at(rows)])
             return _array(rows.start + rows.step * chosen if isinstance(rows, range) else np.asarray(rows)[chosen])
         return array("q", [row for row in rows if self._kinds[row] in codes])
 

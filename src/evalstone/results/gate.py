@@ -8,6 +8,7 @@ score counts as the worst in a test for a pass and as the best in a test for a f
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,6 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED
 from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
-from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.corrections import judged_only
 from evalstone.results.drawn import in_order
@@ -489,18 +489,20 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
 
     for name in names:
         info = run[name].info
-        met = missed = skipped = 0
+        columns, best = run.columns, 0.0 if info.lower_is_better else info.scale
+        rows = columns.rows(info.signature)
+        undefined = {*columns.rows_of(rows, "undefined")}
+        reached = functools.partial(reaches, threshold=best, scale=info.scale, lower_is_better=info.lower_is_better)
+        passed = _each(columns.values(rows), reached)
+        skipped, met = len(undefined), sum(1 for value in passed if value == 1)
+        missed = len(rows) - skipped - met
+        below = (place for place, value in enumerate(passed) if value != 1 and place not in undefined)
+        places = columns.places(info.signature)
         misses: list[Miss] = []
-        for entry in run.columns.entries(info.signature):
-            if entry.undefined:
-                skipped += 1
-            elif _is_best(entry, info):
-                met += 1
-            else:
-                missed += 1
-                if len(misses) < MOST_MISSES:
-                    reason = run.records[entry.place].outcome.reason
-                    misses.append(Miss(sample_id=entry.sample_id, trial=entry.trial, value=entry.value, reason=reason))
+        for place in itertools.islice(below, min(missed, MOST_MISSES)):
+            record = run.records[places[place]]
+            reason = record.outcome.reason
+            misses.append(Miss(sample_id=record.sample_id, trial=record.trial, value=record.value, reason=reason))
         if skipped:
             notes.append(note("undefined_left_out", "caution", name, samples=skipped))
         yield Decision(
@@ -525,12 +527,6 @@ def _each(values: Sequence[float | None], reached: Callable[..., Any]) -> Sequen
     if isinstance(values, PackedScores):
         return values.replaced(reached)
     return [None if value is None else float(reached(value)) for value in values]
-
-
-def _is_best(entry: Entry, info: ScorerInfo) -> bool:
-    best = 0.0 if info.lower_is_better else info.scale
-    value = entry.value
-    return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
 
 
 def _rows(run: Run, info: ScorerInfo) -> Sequence[int]:

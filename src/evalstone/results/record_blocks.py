@@ -37,7 +37,7 @@ from evalstone.results.record_tables import (
     exact_values,
     records_of,
 )
-from evalstone.results.stored_records import StoredRecords
+from evalstone.results.stored_records import Missing, StoredRecords
 from evalstone.results.summary import (
     MAX_REASONS,
     JudgeStats,
@@ -47,7 +47,7 @@ from evalstone.results.summary import (
 )
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.stats.packed_scores import PackedScores, exact_total
-from evalstone.types import Record
+from evalstone.types import Record, case_key
 
 BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
@@ -315,7 +315,7 @@ class RecordBlocks(StoredRecords):
                 total.merge(block.counts[info.signature])
             if total.more_reasons:
                 total.reasons.clear()
-                for reason in self._reasons(info.signature):
+                for reason in (reason for signature, _, reason in self.missing() if signature == info.signature):
                     if reason in total.reasons or len(total.reasons) < MAX_REASONS:
                         total.reasons[reason] += 1
             values = _scored(self._columns, info.signature)
@@ -324,15 +324,15 @@ class RecordBlocks(StoredRecords):
         self._checked = True
         return tuple(found)
 
-    def _reasons(self, signature: str) -> Iterator[str]:
-        """The reasons of a scorer's skipped and failed records, in order."""
-        names = ("signature", "outcome", "reason", "error", "exact")
+    def missing(self) -> Iterator[Missing]:
+        """As `StoredRecords.missing`, without reading the records that have a score."""
+        names = ("signature", "sample_id", "trial", "reason", "error", "exact")
         for block in self._blocks:
-            for _, batch in _batches(block, names):
-                rows = zip(*(exact_values(batch, name) for name in names[:-1]), strict=True)
-                for own, outcome, reason, error in rows:
-                    if own == signature and outcome != "score":
-                        yield reason if error is None else error
+            for _, batch in _batches(block, (*names, "value")):
+                some = batch.filter(batch.column("value").is_null())
+                rows = zip(*(exact_values(some, name) for name in names[:-1]), strict=True)
+                for signature, sample, trial, reason, error in rows:
+                    yield signature, case_key(sample, trial), reason if error is None else error
 
     def judge_stats(self) -> dict[str, dict[str, Any]]:
         """The statistics of composite judges."""

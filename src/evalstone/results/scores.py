@@ -143,7 +143,9 @@ def _among(rows: Sequence[int], those: Collection[int]) -> Iterator[tuple[int, i
         return ((place, row) for place, row in enumerate(rows) if row in those) if those else iter(())
     np: Any = importlib.import_module("numpy")
     every = np.asarray(rows, np.int64)
-    places = np.flatnonzero(np.isin(every, [*those]))
+    is_one = np.zeros(max(int(every.max()), *those, 0) + 1, np.bool_)
+    is_one[[*those]] = True
+    places = np.flatnonzero(is_one[every])
     return zip(places.tolist(), every[places].tolist(), strict=True)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from evalstone.results.columns import Columns
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record
+
+Missing: TypeAlias = tuple[str, str, str]
 
 
 class StoredRecords(Sequence[Record]):
@@ -26,6 +29,21 @@ class StoredRecords(Sequence[Record]):
     @abstractmethod
     def text_at(self, cell: int, /) -> str:
         """The line of one record, by its place among them."""
+
+    def missing(self) -> Iterator[Missing]:
+        """Of each record without a score, the scorer's signature, the sample's key, and the reason, in order."""
+        return _missing(self.columns, self)
+
+
+def missing_in(columns: Columns, records: Sequence[Record]) -> Iterator[Missing]:
+    """`StoredRecords.missing` of any records. columns: theirs."""
+    return records.missing() if isinstance(records, StoredRecords) else _missing(columns, records)
+
+
+def _missing(columns: Columns, records: Sequence[Record]) -> Iterator[Missing]:
+    for entry in columns.entries():
+        if entry.value is None:
+            yield entry.signature, entry.key, records[entry.place].outcome.reason
 
 
 def columns_of(scorers: Iterable[ScorerInfo], records: Iterable[Record]) -> Columns:

@@ -42,6 +42,7 @@ from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.losses import loss_note
 from evalstone.results.run_notes import MALFORMED, NOTED, TIMEOUTS, doubts_of, scores_note
 from evalstone.results.run_pilots import detectable_note
+from evalstone.results.stored_records import missing_in
 from evalstone.results.views.calibration import calibration_notes
 from evalstone.results.views.ranking import Ranking
 from evalstone.results.views.samples import goodness, sample_view, with_texts
@@ -356,13 +357,10 @@ def _first_missing(run: Run, reasons: Mapping[str, Mapping[str, int]]) -> Mappin
     """
     first: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     left = sum(min(times, FIRST_MISSING) for of in reasons.values() for times in of.values())
-    for entry in run.columns.entries() if left else ():
-        if entry.value is not None:
-            continue
-        reason = run.records[entry.place].outcome.reason
-        names = first[entry.signature, reason if reason in reasons[entry.signature] else ""]
+    for signature, key, reason in missing_in(run.columns, run.records) if left else ():
+        names = first[signature, reason if reason in reasons[signature] else ""]
         if len(names) < FIRST_MISSING:
-            names.append(safe(entry.key, LONGEST_ID))
+            names.append(safe(key, LONGEST_ID))
             left -= 1
             if not left:
                 break
