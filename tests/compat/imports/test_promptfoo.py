@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import Failed, ImportedRuns, Run, Score, Skipped, import_results
+from evalstone._core.guards import is_array, is_object
 from evalstone.compat.imports.promptfoo import BOUNDED, FREE, JUDGED, SET
 from evalstone.types import note
 
@@ -235,6 +236,34 @@ def test_lines_give_the_same_scores(runs: ImportedRuns) -> None:
     for one, other in zip(lines, runs, strict=True):
         assert [record.outcome for record in one.records] == [record.outcome for record in other.records]
         assert one.dataset_version == other.dataset_version
+
+
+ODD: list[Any] = [None, True, -1, 10**30, math.nan, "", "\ud800\x00", [], {}, [[1]], {"a": {"b": 1}}]
+"""Values that no field has."""
+
+
+def places_in(value: object) -> list[tuple[Any, ...]]:
+    """The paths of all values in an object."""
+    inner: dict[Any, Any] = {}
+    if is_object(value):
+        inner.update(value)
+    elif is_array(value):
+        inner.update(enumerate(value))
+    return [path for key, item in inner.items() for path in ((key,), *((key, *rest) for rest in places_in(item)))]
+
+
+def test_a_value_of_another_type_is_read_or_refused_in_words(tmp_path: Path) -> None:
+    (row,) = (one for one in RESULTS["results"]["results"] if (one["promptIdx"], one["testIdx"]) == (1, 0))
+    tried = [((key,), value) for key in ("promptIdx", "testIdx", "provider", "prompt", "score") for value in ODD]
+    tried += [(place, ODD[number % len(ODD)]) for number, place in enumerate(places_in(row))]
+    for place, value in tried:
+        changed_row = copy.deepcopy(row)
+        holder: Any = changed_row
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = value
+        runs = imported(tmp_path / "r.json", {"evalId": "e", "results": {"version": 3, "results": [changed_row, row]}})
+        assert sum(run.n_samples * run.trials for run in runs) == 2, place
 
 
 def of_version_2(*, table: bool) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from evalstone.compat.imports.results import (
     dollars,
     duration,
     failed,
+    index_in,
     metric_name,
     number_in,
     object_in,
@@ -140,12 +141,12 @@ class _Component:
 class _Reading:
     """What is remembered while a file is read."""
 
-    identities: dict[Any, str] = field(default_factory=dict[Any, str])
+    identities: dict[int, str] = field(default_factory=dict[int, str])
     """The name of each system, by its place among prompts and providers."""
     unknown: set[str] = field(default_factory=set[str])
     has_rows: bool = False
 
-    def system(self, place: Any, provider: object, prompt: object) -> str:
+    def system(self, place: int | None, provider: object, prompt: object) -> str:
         """The name of a system: its provider, and the label of its prompt."""
         if place is not None and place in self.identities:
             return self.identities[place]
@@ -317,14 +318,14 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
         fields["input"] = raw
     yield Row(
         place=place,
-        system=state.system(row.get("promptIdx"), row.get("provider"), prompt),
+        system=state.system(index_in(row, "promptIdx"), row.get("provider"), prompt),
         case=Sample(**fields),
         key=_key(row, test, variables, raw),
         answer=None if output is None else _answer(row, response, output, raw, fields.get("input")),
         problem=problem,
         scores=scores,
         seconds=duration(row.get("latencyMs"), 1e-3),
-        order=int(number_in(row, "testIdx") or 0),
+        order=index_in(row, "testIdx") or 0,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt, safe
-from evalstone._core.guards import is_array, is_number, is_object, python_value
+from evalstone._core.guards import is_array, is_number, is_object, is_whole, python_value
 from evalstone.datasets.cells import storable
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Note, Sample, Skipped, Usage
@@ -201,6 +201,12 @@ def number_in(values: Mapping[str, Any], name: str) -> float | None:
     if type(value) is float and math.isfinite(value):  # as nearly all are
         return value
     return Result.of(value).value if is_number(value) else None
+
+
+def index_in(values: Mapping[str, Any], name: str) -> int | None:
+    """The whole number of 0 or more under a name, as of a place in a list; None if there is none."""
+    value = values.get(name)
+    return value if is_whole(value) and 0 <= value < 2**53 else None
 
 
 def usage_of(value: object, **names: str) -> Usage:
