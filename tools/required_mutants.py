@@ -879,7 +879,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a check passes data with an ID twice",
         "src/evalstone/run/data_check.py",
-        "for later, first in self.ids.repeated():",
+        "for later, first in used:",
         "for later, first in ():",
         ("tests/run/test_data_check.py",),
     ),

@@ -64,6 +64,9 @@ def test_problems_are_counted_beyond_those_that_are_listed() -> None:
     checked = check([{"output": [1]}] * (MOST_PROBLEMS + 7))
     assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 7)
     assert "7 more problems not listed." in str(checked)
+    checked = check([{"id": "a", "output": "b"}] * (MOST_PROBLEMS + 8))
+    assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 7)
+    assert checked.problems[-1].place == f"item {MOST_PROBLEMS + 1}"
 
 
 def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:

@@ -235,9 +235,11 @@ class _Inspection:
     def _result(
         self, found: _Rows, became: Mapping[str, str], ignored: Iterable[str], notes: Iterable[str]
     ) -> DataCheck:
-        for later, first in self.ids.repeated():
+        same_ids, used = self.ids.repeated(MOST_PROBLEMS)
+        for later, first in used:
             self._refuse(later, DataError(f"its ID is already used by {first}"), "id")
-        same_inputs = self.inputs.repeated()
+        self.n_problems += same_ids - len(used)
+        same_inputs, pairs = self.inputs.repeated(_PAIRS)
         columns: dict[str, list[str]] = {}
         for column, name in became.items():
             columns.setdefault(name, []).append(column)
@@ -264,9 +266,9 @@ class _Inspection:
             n_problems=self.n_problems,
             complete=self.complete,
             duplicates=Duplicates(
-                samples=len(self.contents.repeated()),
-                inputs=len(same_inputs),
-                first=tuple(f"{later} = {first}" for later, first in same_inputs[:_PAIRS]),
+                samples=self.contents.repeated()[0],
+                inputs=same_inputs,
+                first=tuple(f"{later} = {first}" for later, first in pairs),
             ),
             languages=dict(self.languages.most_common()),
             scorers=tuple(scorers),
@@ -328,8 +330,8 @@ class _Seen:
         self._hashes.append(hash(value))
         self._numbers.append(int(digits) * _FILES + self._files.setdefault(file, len(self._files)))
 
-    def repeated(self) -> list[tuple[str, str]]:
-        """The places of values that were seen before, each with the place of the first, in order."""
+    def repeated(self, most: int = 0) -> tuple[int, list[tuple[str, str]]]:
+        """How many values were seen before, and the places of the first of these, each with the place of the first."""
         import numpy as np  # noqa: PLC0415 - slow to import
 
         hashes = np.frombuffer(self._hashes, dtype=np.int64) if self._hashes else np.empty(0, dtype=np.int64)
@@ -337,8 +339,10 @@ class _Seen:
         same = np.zeros(len(hashes), dtype=bool)
         same[1:] = hashes[order][1:] == hashes[order][:-1]
         starts = np.maximum.accumulate(np.where(same, 0, np.arange(len(hashes)))) if len(hashes) else order
-        pairs = sorted(zip(order[same].tolist(), order[starts[same]].tolist(), strict=True))
-        return [(self._place(later), self._place(first)) for later, first in pairs]
+        repeated, firsts = order[same], order[starts[same]]
+        shown = np.argsort(repeated)[:most]
+        pairs = zip(repeated[shown].tolist(), firsts[shown].tolist(), strict=True)
+        return len(repeated), [(self._place(later), self._place(first)) for later, first in pairs]
 
     def _place(self, index: int) -> str:
         number, file = divmod(self._numbers[index], _FILES)
