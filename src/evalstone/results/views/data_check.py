@@ -91,7 +91,9 @@ def _samples(check: DataCheck) -> Iterator[Section]:
     repeated = check.duplicates
     lines = [
         f"{count(repeated.samples, 'sample')} with the contents of an earlier one, "
-        f"{repeated.inputs:,} with the same input" + (f": {', '.join(repeated.first)}" if repeated.first else ""),
+        f"{repeated.inputs:,} with the same input" + (f": {', '.join(repeated.first)}" if repeated.first else "")
+        if repeated.samples or repeated.inputs
+        else "No two samples have the same input or contents",
         "Languages, by common words and scripts: "
         + ", ".join(
             f"{LANGUAGE_NAMES[name]} {number:,} ({percent(number / check.samples)})"
@@ -102,12 +104,15 @@ def _samples(check: DataCheck) -> Iterator[Section]:
 
 
 def _scorers(check: DataCheck) -> Iterator[Section]:
-    able = [one for one in check.scorers if one.samples]
+    able: dict[tuple[int, bool, str], list[str]] = {}
+    for one in check.scorers:
+        if one.samples:
+            able.setdefault((one.samples, one.judged, one.lacks), []).append(one.name)
     if able:
-        columns = (words("scorer"), Column("samples"), words("judge"), words("other samples"))
+        columns = (Column("samples"), words("judge"), words("other samples"), words("scorers"))
         rows = tuple(
-            (Cell(one.name, "strong"), Cell(f"{one.samples:,}"), Cell("yes" if one.judged else "no"), Cell(one.lacks))
-            for one in able
+            (Cell(f"{samples:,}"), Cell("yes" if judged else "no"), Cell(lacks), Cell(", ".join(names), "strong"))
+            for (samples, judged, lacks), names in able.items()
         )
         yield Section("Scorers that can score them", tables=(table("Scorers that can score them", columns, rows),))
     lacking: dict[str, list[str]] = {}
