@@ -88,12 +88,20 @@ def a_list_written_as_text_is_read(row: Sequence[str]) -> None:
             with pytest.raises(DataError):
                 sample_from({"contexts": text})
         else:
-            assert (
-                sample_from({"contexts": text}).context == {"the list": LISTS.get(text), "one passage": (text,)}[row[1]]
-            )
+            expected = (text,) if row[1] == "one passage" else LISTS[text]
+            assert sample_from({"contexts": text}).context == expected
 
 
-LISTS = {'["a", "b"]': ("a", "b"), "['a', \"it's\"]": ("a", "it's"), "('a', 'b')": ("a", "b")}
+LISTS = {
+    '["a", "b"]': ("a", "b"),
+    "['a', \"it's\"]": ("a", "it's"),
+    "('a', 'b')": ("a", "b"),
+    "array(['a', 'b'], dtype=object)": ("a", "b"),
+    "[np.str_('a')]": ("a",),
+    "['a' 'b']": ("a", "b"),
+    "[Document(metadata={}, page_content='a')]": ("a",),
+    "{'b', 'a'}": ("a", "b"),
+}
 
 
 def a_check_has_these_parameters(row: Sequence[str]) -> None:

@@ -70,10 +70,11 @@ def test_a_list_that_is_shorter_leaves_the_next_column_at_its_place():
 def test_a_list_may_be_written_as_text_in_a_table(tmp_path: Path):
     file = write(tmp_path / "labels.csv", 'id,label\na,"[1, 0]"\n')
     assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
-    file = write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n")
-    assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
-    with pytest.raises(DataError, match=r"line 2: .*'label' .* commas"):
-        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes' 'no']\"\n"), data=ROWS)
+    for written in ("['yes', 'no']", "['yes' 'no']"):
+        file = write(tmp_path / "labels.csv", f'id,label\na,"{written}"\n')
+        assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
+    with pytest.raises(DataError, match=r"line 2: .*'label'"):
+        labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes' 'no', 'no']\"\n"), data=ROWS)
 
 
 def test_a_column_that_is_named_twice_is_one_annotator():

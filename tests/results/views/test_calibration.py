@@ -207,5 +207,6 @@ def test_a_panel_is_shown_beside_its_members() -> None:
     assert [row[0].text for row in each.tables[1].rows] == [panel.judge, "a", "b", "c"]
     shown = on_screen(view)
     assert "The 3 votes are" in shown
-    assert ", a (+0.017; 120 labeled samples)" in shown
+    assert "The best single member is a: accuracy" in shown
+    assert "than it (+0.017; 120 labeled samples)" in shown
     assert "number of members." in shown
