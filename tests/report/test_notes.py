@@ -71,6 +71,16 @@ SAID: tuple[tuple[Note, str], ...] = (
         "No-such isn't known as a metric of t (first in France); its scores are read as they are.",
     ),
     (
+        note("direction_unsure", "caution", "s", tool="t"),
+        "s: t doesn't say whether low or high scores are good, and its verdicts don't show it for every score; high "
+        "ones are taken to be good.",
+    ),
+    (
+        note("without_verdict", "caution", "s", tool="t", scores=2),
+        "s: t leaves 2 scores without a verdict out of its own numbers, so they aren't compared; the mean "
+        "includes them.",
+    ),
+    (
         note("trials_absent", "caution", absent=1, trials=3),
         "Some samples have fewer than 3 trials: 1 trial is not in the file.",
     ),

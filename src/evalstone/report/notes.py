@@ -380,6 +380,14 @@ NOTES: Mapping[str, Row] = {
         f"{safe(note['kind'], LONG)} isn't known as a metric of {note['tool']} (first in {safe(note['place'], LONG)}); "
         "its scores are read as they are"
     ),
+    "direction_unsure": lambda note, _: (
+        f"{note['tool']} doesn't say whether low or high scores are good, and its verdicts don't show it for every "
+        "score; high ones are taken to be good"
+    ),
+    "without_verdict": lambda note, _: (
+        f"{note['tool']} leaves {count(note['scores'], 'score')} without a verdict out of its own numbers, so they "
+        "aren't compared; the mean includes them"
+    ),
     "trials_absent": lambda note, _: (
         f"some samples have fewer than {note['trials']:,} trials: {count(note['absent'], 'trial')} "
         f"{_be(note['absent'])} not in the file"
