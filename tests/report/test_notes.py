@@ -81,6 +81,35 @@ SAID: tuple[tuple[Note, str], ...] = (
         "includes them.",
     ),
     (
+        note("eval_unfinished", "caution", tool="t", status="error", error="no key"),
+        "The evaluation in t did not finish (status: error): no key; the numbers cover only the samples in its log.",
+    ),
+    (
+        note("eval_unfinished", "caution", tool="t", status="started", error=""),
+        "The evaluation in t did not finish (status: started); the numbers cover only the samples in its log.",
+    ),
+    (
+        note("entries_replaced", tool="t", entries=2),
+        "2 entries of the archive are there more than once; as in t, the last one counts.",
+    ),
+    (
+        note("samples_limited", tool="t", samples=1, what="message, token"),
+        "1 answer ended at a limit in t (message, token).",
+    ),
+    (
+        note("samples_unlogged", "caution", tool="t"),
+        "T logged no samples: each score is that of all trials of a sample, and no texts are known.",
+    ),
+    (
+        note("printed_by_case", "fact", "s", tool="t"),
+        "s: t averages the trials of each sample before the samples; here all trials count alike, so the means differ "
+        "where trials have no score.",
+    ),
+    (
+        note("printed_uncompared", tool="t", what="s: mine"),
+        "T printed numbers that aren't compared with those here: s: mine.",
+    ),
+    (
         note("trials_absent", "caution", absent=1, trials=3),
         "Some samples have fewer than 3 trials: 1 trial is not in the file.",
     ),

@@ -86,6 +86,9 @@ _PRINTED: Mapping[str, str] = {
     "failed": "number of failures",
     "sum": "sum of scores",
     "mean": "mean",
+    "standard error": "standard error",
+    "deviation": "standard deviation",
+    "variance": "variance",
 }
 """What of a metric another tool has printed."""
 
@@ -387,6 +390,27 @@ NOTES: Mapping[str, Row] = {
     "without_verdict": lambda note, _: (
         f"{note['tool']} leaves {count(note['scores'], 'score')} without a verdict out of its own numbers, so they "
         "aren't compared; the mean includes them"
+    ),
+    "eval_unfinished": lambda note, _: (
+        f"the evaluation in {note['tool']} did not finish (status: {safe(note['status'], LONG)})"
+        f"{': ' + safe(note['error'], LONG) if note['error'] else ''}; the numbers cover only the samples in its log"
+    ),
+    "entries_replaced": lambda note, _: (
+        f"{count(note['entries'], 'entry', 'entries')} of the archive {_be(note['entries'])} there more than once; as "
+        f"in {note['tool']}, the last one counts"
+    ),
+    "samples_limited": lambda note, _: (
+        f"{count(note['samples'], 'answer')} ended at a limit in {note['tool']} ({safe(note['what'], LONG)})"
+    ),
+    "samples_unlogged": lambda note, _: (
+        f"{note['tool']} logged no samples: each score is that of all trials of a sample, and no texts are known"
+    ),
+    "printed_by_case": lambda note, _: (
+        f"{note['tool']} averages the trials of each sample before the samples; here all trials count alike, so the "
+        "means differ where trials have no score"
+    ),
+    "printed_uncompared": lambda note, _: (
+        f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),
     "trials_absent": lambda note, _: (
         f"some samples have fewer than {note['trials']:,} trials: {count(note['absent'], 'trial')} "

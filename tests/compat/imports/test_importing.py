@@ -231,7 +231,7 @@ def write(path: Path, *lines: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.json", "", r"a.json isn't known as the results of a tool. Looked for promptfoo: results of"),
+        ("a.json", "", r"a.json isn't known as the results of a tool. Looked for .*promptfoo: results of"),
         ("a.json", '{"a": 1}', r"isn't known as the results of a tool \(keys: a\). Looked for"),
         ("a.csv", "x,y\n1,2\n", r"\(columns: x, y\)"),
         ("a.json", EMPTY + '{"version": 3, "results": [], "stats": {}}}', "a.json: it has no results"),

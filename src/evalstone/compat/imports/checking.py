@@ -57,6 +57,8 @@ def checked(tool: str, runs: Sequence[OurRun], printed: Iterable[Printed]) -> It
 
 def _difference(tool: str, printed: Printed, runs: Sequence[OurRun]) -> Note | None:
     """What differs, and why as far as that is known; None if it is ours."""
+    if printed.ours is not None:
+        return None if _same(printed, printed.ours, 1) else _differs(tool, printed, printed.ours)
     if printed.kind == "rows":
         rows = sum(run.rows for run in runs)
         return None if rows == printed.value else _differs(tool, printed, rows)

@@ -10,8 +10,9 @@ from evalstone._core.display import excerpt
 from evalstone.datasets.json_rows import JsonWindow
 from evalstone.errors import DataError
 
-DEEPEST = 100
-"""How deep objects and lists that are skipped may be nested."""
+WALKED = 2
+"""How many levels of a value that is skipped are gone through one by one. What is deeper is read and dropped, which is
+faster."""
 
 
 class JsonDocument:
@@ -95,12 +96,10 @@ class JsonDocument:
     def _skip_pending(self, what: str, depth: int) -> None:
         if not self._pending:
             return
-        if depth > DEEPEST:
-            raise DataError(f"line {self._window.line_here}: nested too deeply")
-        if self.is_object:
+        if depth < WALKED and self.is_object:
             for _ in self.members(what, depth + 1):
                 pass
-        elif self.is_list:
+        elif depth < WALKED and self.is_list:
             for _ in self.items(what, depth + 1):
                 pass
         else:

@@ -15,6 +15,7 @@ from evalstone._core.display import named, shortlist
 from evalstone._core.files import Expansion, encoding_of
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
+from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.results import Event
 from evalstone.datasets.files import DataFile
@@ -22,7 +23,7 @@ from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
 
-MODULES = ("promptfoo", "deepeval")
+MODULES = ("promptfoo", "deepeval", "inspect")
 """The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
@@ -68,6 +69,10 @@ class Source:
         """A JSON document. file: of the folder; by default, the file itself."""
         data = _data_file(file or self.path, ".json")
         return JsonDocument(Expansion(data.location.size).counted(data.text()))
+
+    def archive(self, file: Path | None = None) -> Archive:
+        """A zip archive, to be closed."""
+        return Archive(file or self.path)
 
     def lines(self, file: Path | None = None) -> Rows:
         """The values of a JSON Lines file, each after its place."""

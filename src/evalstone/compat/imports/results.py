@@ -150,8 +150,9 @@ class About:
 class Printed:
     """A number that the tool has printed, to be compared with ours."""
 
-    kind: Literal["rows", "scores", "failed", "sum", "mean"]
-    """The number of rows, those of scores and of failures of a metric, the sum of its scores, or their mean."""
+    kind: Literal["rows", "scores", "failed", "sum", "mean", "standard error", "deviation", "variance"]
+    """The number of rows, those of scores and of failures of a metric, the sum of its scores, or their mean. The others
+    need `ours`."""
     value: float
     metric: str = ""
     """The name of the metric; "" for rows."""
@@ -159,6 +160,9 @@ class Printed:
     """None: all systems of the file together."""
     digits: int | None = None
     """To how many decimals it is rounded; None if it isn't."""
+    ours: float | None = None
+    """What the reader has calculated from the scores in the file, for numbers that a run doesn't have, such as those of
+    scores that are averaged over trials first. None: the run's number."""
 
 
 Event: TypeAlias = Row | About | Printed | Note
