@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "scorers": ("scorers", 0, ""),
     "scorers NAME": ("scorers faithfulness", 0, ""),
     "judges": ("judges", 0, ""),
+    "rubrics": ("rubrics data.jsonl --out rubrics.jsonl", 2, ""),
     "import": ("import results.json", 0, ""),
     "merge": ("merge m", 0, ""),
     "report": ("report a", 0, ""),
