@@ -106,6 +106,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "where trials have no score.",
     ),
     (
+        note("metric_of_all", "caution", tool="t", what="open: bleu"),
+        "T calculates these over all samples at once, so that they have no scores here: open: bleu.",
+    ),
+    (
         note("printed_uncompared", tool="t", what="s: mine"),
         "T printed numbers that aren't compared with those here: s: mine.",
     ),

@@ -409,6 +409,10 @@ NOTES: Mapping[str, Row] = {
         f"{note['tool']} averages the trials of each sample before the samples; here all trials count alike, so the "
         "means differ where trials have no score"
     ),
+    "metric_of_all": lambda note, _: (
+        f"{note['tool']} calculates these over all samples at once, so that they have no scores here: "
+        f"{safe(note['what'], LONG)}"
+    ),
     "printed_uncompared": lambda note, _: (
         f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),

@@ -85,8 +85,8 @@ class _Spread:
 class _System:
     """The rows of one system, in the order of the file."""
 
-    def __init__(self, identity: str) -> None:
-        self.identity = identity
+    def __init__(self, identity: str, dataset: str) -> None:
+        self.identity, self.dataset = identity, dataset
         self.cases = SpillingList[Sample](0, _written, _read, in_memory=IN_MEMORY)
         self.replies = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
         """By row, the answer as the ledger has it; "" without one."""
@@ -188,7 +188,7 @@ class Building:
 
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:
-            system = self._systems[row.system] = _System(row.system)
+            system = self._systems[row.system] = _System(row.system, row.dataset)
         reply = ""
         if row.system and row.answer is not None:
             answer = as_stored(row.answer)
@@ -291,7 +291,7 @@ class Building:
             cautions.append(note("trials_absent", "caution", absent=scored.missing, trials=scored.trials))
         run = Run(
             id=id,
-            dataset_name=metric_name(self.about.name, self.file),
+            dataset_name=system.dataset or metric_name(self.about.name, self.file),
             dataset_version=scored.version,
             n_samples=len(scored.cases),
             judge=named_judges((), {}, summary)[0],

@@ -118,6 +118,8 @@ class Row:
     system: str = ""
     """What answered: provider and prompt, or model. Each is a run. "" if the file doesn't say; the case then has the
     output."""
+    dataset: str = ""
+    """The name of the dataset of a system's cases; "": the name of the evaluation."""
     answer: Answer | None = None
     """The answer of a known system; None if there is none."""
     problem: Failed | Skipped | None = None
