@@ -23,10 +23,11 @@ from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
 
-MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval")
+MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas")
 """The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
+_TABLES = (".csv", ".tsv")
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*+")\s*(:)?|[{}\[\]]', re.DOTALL)
 
 
@@ -80,8 +81,20 @@ class Source:
         return json_lines(Expansion(data.location.size).counted(data.text()))
 
     def rows(self, file: Path | None = None) -> Rows:
-        """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet."""
-        return DataFile.at(Location.of(str(file or self.path))).rows()
+        """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet. In CSV, the first column may
+        have no name: the numbers of rows, which data frames write. It is then `index`."""
+        data = DataFile.at(Location.of(str(file or self.path)))
+        return _Table(data.location, data.kind, data.zipped).rows() if data.kind in _TABLES else data.rows()
+
+
+class _Table(DataFile):
+    """A CSV file whose first column may have no name."""
+
+    def text(self) -> Iterator[str]:
+        pieces = super().text()
+        first = next(pieces, "")
+        yield ("index" if first.startswith((",", ";", "\t")) else "") + first
+        yield from pieces
 
 
 def _data_file(path: Path, kind: str) -> DataFile:
