@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from evalstone.datasets import load, sample_from, write_jsonl
 from evalstone.errors import DataError
-from evalstone.types import ToolCall, Trajectory, TrajectoryExpectation
+from evalstone.scorers import TrajectoryAccuracy, parse_scorer
+from evalstone.types import ExpectedStep, ToolCall, Trajectory, TrajectoryExpectation
 
 STEPS: list[dict[str, Any]] = [{"stepType": "tool_call", "name": "search", "toolArgs": {"q": "a"}}]
 ROW: dict[str, Any] = {"input": "q", "trajectory": {"steps": STEPS}, "expectedTrajectory": {"maxSteps": 2}}
@@ -24,6 +26,64 @@ def test_a_text_that_holds_json_is_read_as_in_a_table():
     sample = sample_from({"trajectory": json.dumps(STEPS), "expected_trajectory": json.dumps(STEPS)})
     assert sample.trajectory == Trajectory.read(STEPS)
     assert sample.expected_trajectory == TrajectoryExpectation.read(STEPS)
+
+
+CALLED = {"name": "search", "arguments": {"q": "Ada"}}
+WRITTEN = {"name": "search", "arguments": '{"q": "Ada"}'}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALLED,
+        WRITTEN,
+        {"function": WRITTEN},
+        {"id": "call_1", "index": 0, "type": "function", "function": WRITTEN},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", **WRITTEN},
+        {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"q": "Ada"}},
+        {"type": "tool_call", "id": "call_1", "name": "search", "args": {"q": "Ada"}},
+        {"name": "search", "inputParameters": {"q": "Ada"}},
+        {"step_type": "tool_call", **CALLED},
+    ],
+)
+def test_expected_calls_are_read_as_models_write_them(call: dict[str, Any]):
+    expected = TrajectoryExpectation.read([{"step_type": "tool_call", "name": "search", "tool_args": {"q": "Ada"}}])
+    assert TrajectoryExpectation.read([call]) == expected
+    for column in ([call], {"steps": [call]}, json.dumps([call]), repr([call])):
+        assert sample_from({"input": "q", "expected_trajectory": column}).expected_trajectory == expected
+    assert parse_scorer(f"trajectory_accuracy(expected={[call]!r})") == TrajectoryAccuracy(expected=expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "data"),
+    [
+        ({"type": "function", "function": {"name": "search"}}, {}),
+        ({"name": "search", "arguments": ""}, {"tool_args": {}}),
+        ({"name": "search", "arguments": None}, None),
+    ],
+)
+def test_an_expected_call_may_leave_its_arguments_open(call: dict[str, Any], data: dict[str, Any] | None):
+    step = ExpectedStep.read(call)
+    assert (step.step_type, step.data) == ((None, {}) if data is None else ("tool_call", data))
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            {"name": "f", "arguments": "{bad"},
+            "arguments of expected step 'f' must be an object or the JSON text of one",
+        ),
+        ({"name": "f", "arguments": "[1]"}, "arguments of expected step 'f' must be an object or the JSON text of one"),
+        ({"name": "f", "arguments": "{'q': "}, "arguments of expected step 'f'"),
+        ({"name": "f", "arguments": {}, "tool_args": {}}, "'f' has its arguments more than once: arguments, tool_args"),
+        ({"name": "f", "step_type": "agent_run", "arguments": {}}, "unknown entry of agent_run 'arguments'"),
+        ({"function": {"arguments": "{}"}}, "a step must have a name, not None"),
+    ],
+)
+def test_expected_calls_that_cannot_be_read_say_what_is_wrong(call: dict[str, Any], told: str):
+    with pytest.raises(DataError, match=re.escape(told)):
+        sample_from({"input": "q", "expected_trajectory": [call]})
 
 
 def test_samples_with_trajectories_read_back_as_they_were(tmp_path: Any):

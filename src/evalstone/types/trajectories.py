@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_number, is_sequence
+from evalstone._core.literals import written_value
 from evalstone._core.validation import UnknownKind
 from evalstone._core.values import NamesArguments
-from evalstone.errors import ConfigError, absent, invalid, unknown
+from evalstone.errors import ConfigError, DataError, absent, invalid, unknown
 
 StepType: TypeAlias = Literal[
     "tool_call",
@@ -50,6 +51,10 @@ STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
 """The attributes that a step of each type may have in its `data`."""
 
 TOOL_STEPS: tuple[StepType, ...] = ("tool_call", "mcp_tool_call", "provider_tool_call")
+_CALL_TYPES = ("function", "function_call", "tool_call", "tool_use")
+_CALL_ARGUMENTS = ("arguments", "args", "input_parameters", "input")
+_OF_ONE_CALL = ("type", "id", "call_id", "index", "status")
+"""What describes the one call that a model made, and not what is expected of another."""
 _OF_MASTRA = {"blacklistedTools": "forbidden_tools", "blacklistedSequences": "forbidden_sequences"}
 _MILLISECONDS = {
     "durationMs": "seconds",
@@ -179,7 +184,9 @@ class ExpectedStep(metaclass=NamesArguments):
     def read(cls, data: ExpectedStep | TrajectoryStep | Mapping[str, Any] | str) -> ExpectedStep:
         """An expected step from its name, from plain data, or from a TrajectoryStep (without duration and metadata).
 
-        A list under `children` contains the steps of a nested expectation. Raises ConfigError.
+        A list under `children` contains the steps of a nested expectation. A tool call as models write it, with a
+        `name` and its `arguments` (an object or the JSON text of one; also under `function`), is a step of type
+        "tool_call" with these `tool_args`. Raises ConfigError.
         """
         if isinstance(data, cls):
             return data
@@ -188,7 +195,7 @@ class ExpectedStep(metaclass=NamesArguments):
         if isinstance(data, TrajectoryStep):
             inside = TrajectoryExpectation.read(data.children) if data.children else None
             return cls(name=data.name, step_type=data.step_type, data=data.data, children=inside)
-        entries = _given(entries_of(data, "an expected step"))
+        entries = _with_tool_args(_given(entries_of(data, "an expected step")))
         entries = {key: value for key, value in entries.items() if key not in ("seconds", "metadata")}
         name, step_type, inner = (entries.pop(key, None) for key in ("name", "step_type", "children"))
         children = None if inner is None else TrajectoryExpectation.read(inner)
@@ -308,6 +315,40 @@ def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]
 def _given(entries: dict[str, Any]) -> dict[str, Any]:
     """The entries without null ones: tables give all objects in a column the same keys, and fill them up."""
     return {key: value for key, value in entries.items() if value is not None}
+
+
+def _with_tool_args(entries: dict[str, Any]) -> dict[str, Any]:
+    """An expected tool call in the notation of a model, as the entries of a step; anything else unchanged."""
+    inner = entries.get("function")
+    if is_mapping(inner):
+        entries = {**entries, **_given(entries_of(inner, "function of an expected step"))}
+        del entries["function"]
+    given = [key for key in _CALL_ARGUMENTS if key in entries]
+    if not given and not is_mapping(inner) and entries.get("type") not in _CALL_TYPES:
+        return entries
+    entries = {key: value for key, value in entries.items() if key not in _OF_ONE_CALL}
+    kind, name = entries.setdefault("step_type", "tool_call"), entries.get("name")
+    if not given or kind not in TOOL_STEPS:
+        return entries
+    if len(given) > 1 or "tool_args" in entries:
+        names = ", ".join([*given, *(["tool_args"] if "tool_args" in entries else [])])
+        raise ConfigError(f"expected step {name!r} has its arguments more than once: {names}")
+    entries["tool_args"] = _arguments(name, given[0], entries.pop(given[0]))
+    return entries
+
+
+def _arguments(name: object, key: str, value: object) -> Mapping[str, Any]:
+    """The arguments that are expected, from an object or the JSON text of one."""
+    what = f"{key} of expected step {name!r}"
+    read: object = value
+    if isinstance(value, str):
+        try:
+            read = written_value(value) if value.strip() else dict[str, Any]()
+        except DataError as error:
+            raise ConfigError(f"{what}: ", error) from None
+    if not is_mapping(read):
+        raise ConfigError(invalid(what, "an object or the JSON text of one", value))
+    return cast("Mapping[str, Any]", read)
 
 
 def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
