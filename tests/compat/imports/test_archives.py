@@ -58,13 +58,20 @@ def test_zstandard_needs_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         texts(ZSTANDARD)
 
 
-def test_many_entries_are_read_by_a_directory_of_64_bits(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as written:
-        for number in range(0xFFFF + 1):
-            written.writestr(str(number), "")
-    with Archive(path) as opened:
-        assert len(opened.entries) == 0xFFFF + 1
+@pytest.mark.parametrize("count", [0xFFFF, 0xFFFF + 1])
+def test_many_entries_are_read_with_and_without_an_end_of_64_bits(tmp_path: Path, count: int) -> None:
+    names = [b"%d" % number for number in range(count)]
+    locals_ = [struct.pack("<4s5H3L2H", b"PK\3\4", *[0] * 8, len(name), 0) + name for name in names]
+    entries, at = list[bytes](), 0
+    for name, local in zip(names, locals_, strict=True):
+        entries.append(struct.pack("<4s6H3L5H2L", b"PK\1\2", *[0] * 9, len(name), *[0] * 5, at) + name)
+        at += len(local)
+    directory = b"".join(entries)
+    data = b"".join((*locals_, directory))
+    data += struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(directory), at, 0)
+    path = write(tmp_path / "a.zip", data if count == 0xFFFF else of_64_bits(data, count))
+    with zipfile.ZipFile(path) as known, Archive(path) as opened:
+        assert [*opened.entries] == known.namelist()
 
 
 def entry_of(data: bytes, name: bytes, offset: int, change: bytes, *, local: bool = False) -> bytes:
@@ -87,6 +94,12 @@ def of_64_bits(data: bytes, count: int) -> bytes:
     return data[:at] + end + place + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, size, offset, 0)
 
 
+def place_of_64_bits(data: bytes) -> bytes:
+    """An archive whose directory is said to be behind its end."""
+    at = data.rfind(b"PK\6\7") + 8
+    return data[:at] + b"\xff" * 4 + data[at + 4 :]
+
+
 HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda _: b"PK", "the archive is cut off: its directory, which is at the end, is missing"),
     "truncated": (lambda data: data[:-30], "the archive is cut off: its directory"),
@@ -95,7 +108,8 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "2^31 entries": (lambda data: of_64_bits(data, 2**31), "an archive of 2,147,483,648 entries; at most 1,000,000"),
     "fewer entries": (lambda data: of_64_bits(data, 1), "has more than the 1 entries that it says"),
     "more entries": (lambda data: end_of(data, 8, b"\3\0\3\0"), "the archive's directory is cut off"),
-    "no place": (lambda data: end_of(data, 8, b"\xff\xff\xff\xff"), "the place of its directory is missing"),
+    "wrong place": (lambda data: place_of_64_bits(of_64_bits(data, 2)), "the place of its directory is wrong"),
+    "no place": (lambda data: end_of(data, 12, b"\xff" * 8), "the place of its directory is missing"),
     "split": (lambda data: end_of(data, 4, b"\1\0"), "the archive is one part of several"),
     "encrypted": (lambda data: entry_of(data, b"a.json", 8, b"\1"), "'a.json' is encrypted"),
     "bzip2": (lambda data: entry_of(data, b"a.json", 10, b"\14"), "'a.json' is bzip2; it should be stored, deflated"),

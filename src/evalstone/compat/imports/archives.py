@@ -34,7 +34,7 @@ _END, _END_64, _PLACE_64, _ENTRY, _LOCAL = (
     struct.Struct(form) for form in ("<4s4H2LH", "<4sQ2H2L4Q", "<4sLQL", "<4s6H3L5H2L", "<4s5H3L2H")
 )
 _LONGEST_COMMENT = 0xFFFF
-_UNKNOWN_16, _UNKNOWN_32 = 0xFFFF, 0xFFFFFFFF
+_UNKNOWN_32 = 0xFFFFFFFF
 _OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|$)|\0")
 
 
@@ -170,21 +170,23 @@ class Archive:
         if at + _END.size + comment != len(tail):
             raise DataError("the archive is damaged: its end isn't that of the file")
         end = tail_at + at
-        if _UNKNOWN_32 in (size, offset) or _UNKNOWN_16 in (here, count):
-            end, disk, first, here, count, size, offset = self._directory_64(end)
+        place = end - _PLACE_64.size
+        if place >= 0 and self._at(place, 4, "the archive") == b"PK\6\7":
+            end, disk, first, here, count, size, offset = self._directory_64(place)
+        elif _UNKNOWN_32 in (size, offset):
+            raise DataError("the archive is damaged: the place of its directory is missing")
         if disk or first or here != count:
             raise DataError("the archive is one part of several")
         if offset + size != end:
             raise DataError("the archive's directory isn't where its end says")
         return count, size, offset
 
-    def _directory_64(self, end: int) -> tuple[int, int, int, int, int, int, int]:
-        """The same of an archive with many entries or of many bytes, and where its end starts."""
-        if end < _PLACE_64.size + _END_64.size:
-            raise DataError("the archive is damaged: the place of its directory is missing")
-        mark, _, at, _ = _PLACE_64.unpack(self._at(end - _PLACE_64.size, _PLACE_64.size, "the archive"))
-        if mark != b"PK\6\7" or at > end - _PLACE_64.size - _END_64.size:
-            raise DataError("the archive is damaged: the place of its directory is missing")
+    def _directory_64(self, place: int) -> tuple[int, int, int, int, int, int, int]:
+        """The same of an archive with many entries or of many bytes, and where its end starts. place: where that is
+        said."""
+        _, _, at, _ = _PLACE_64.unpack(self._at(place, _PLACE_64.size, "the archive"))
+        if at > place - _END_64.size:
+            raise DataError("the archive is damaged: the place of its directory is wrong")
         header = self._at(at, _END_64.size, "the archive")
         mark, _, _, _, disk, first, here, count, size, offset = _END_64.unpack(header)
         if mark != b"PK\6\6":
