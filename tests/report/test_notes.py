@@ -76,6 +76,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "ones are taken to be good.",
     ),
     (
+        note("more_rows", "warning", tool="t"),
+        "The file is one page of t and says that more follow: the numbers cover only this page.",
+    ),
+    (
         note("without_verdict", "caution", "s", tool="t", scores=2),
         "s: t leaves 2 scores without a verdict out of its own numbers, so they aren't compared; the mean "
         "includes them.",

@@ -387,6 +387,9 @@ NOTES: Mapping[str, Row] = {
         f"{note['tool']} doesn't say whether low or high scores are good, and its verdicts don't show it for every "
         "score; high ones are taken to be good"
     ),
+    "more_rows": lambda note, _: (
+        f"the file is one page of {note['tool']} and says that more follow: the numbers cover only this page"
+    ),
     "without_verdict": lambda note, _: (
         f"{note['tool']} leaves {count(note['scores'], 'score')} without a verdict out of its own numbers, so they "
         "aren't compared; the mean includes them"

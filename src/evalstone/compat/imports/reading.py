@@ -23,7 +23,7 @@ from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
 
-MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas")
+MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals")
 """The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""

@@ -1,0 +1,253 @@
+"""The output items of OpenAI's evals API, as JSON, JSON Lines or pages of the API.
+
+The model of a run is the system, and a row of the data source is a case. A grader that failed has an error in its own
+sample and a score all the same, which isn't read. The items have no numbers of the run to compare with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from evalstone._core.guards import is_object
+from evalstone.agents.formats.messages import read_messages
+from evalstone.compat.imports.cases import case_fields, text_of
+from evalstone.compat.imports.reading import Head, Reader, Source, as_object, head_of
+from evalstone.compat.imports.results import (
+    About,
+    Event,
+    Judged,
+    Metric,
+    Result,
+    Row,
+    failed,
+    metric_name,
+    number_in,
+    object_in,
+    objects_in,
+    text_in,
+    usage_of,
+)
+from evalstone.datasets.cells import storable
+from evalstone.errors import DataError
+from evalstone.targets import Answer
+from evalstone.types import Failed, Sample, Usage, note
+
+TOOL = "openai-evals"
+ITEM = "eval.run.output_item"
+PASSED = Metric("test_passed", scale=1.0, description="OpenAI Evals: whether the item passed")
+JUDGED = frozenset(("azure_ai_evaluator", "label_model", "score_model"))
+"""The types of grader that ask a language model."""
+BOUNDED = frozenset(("label_model", "string_check", "text_similarity"))
+"""The types whose score is between 0 and 1."""
+KNOWN = JUDGED | BOUNDED | frozenset(("endpoint", "multi", "python"))
+_PASSED: Mapping[str, bool] = {"pass": True, "passed": True, "fail": False, "failed": False}
+_UNIQUE = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""What the API adds to the name of a grader."""
+_LATEST = 2**33
+_TEXT = "sample.output_text"
+"""The answer in a row of the data source that had it already."""
+
+
+@dataclass
+class _Known:
+    """What the first reading learns: the runs of each model."""
+
+    runs: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    types: set[str] = field(default_factory=set[str])
+    """The unknown types of grader that were named."""
+
+    def system(self, item: Mapping[str, Any]) -> str:
+        """The model, and the run if a model has several."""
+        model = _model(item)
+        run = text_in(item, "run_id") if len(self.runs[model]) > 1 else ""
+        return metric_name(" · ".join(filter(None, (model, run))), "")
+
+
+def recognizes(head: Head) -> bool:
+    """Whether a file has output items, or is of a run, which has none."""
+    if head.is_folder:
+        return False
+    of_page = head.has("data") and ITEM.encode() in head.start
+    return of_page or head.has("datasource_item", "results") or head.has("per_testing_criteria_results")
+
+
+def read(source: Source) -> Iterator[Event]:
+    """What a file of output items holds."""
+    known = _Known()
+    for event in _items(source):
+        if isinstance(event, tuple):
+            known.runs.setdefault(_model(event[1]), set()).add(text_in(event[1], "run_id"))
+    for event in _items(source):
+        if isinstance(event, tuple):
+            yield from _row(*event, known)
+        else:
+            yield event
+
+
+def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Event]:
+    """The output items with their places; and what a page says of them."""
+    head = head_of(source.path)
+    if head.is_lines:
+        for place, value in source.lines():
+            yield place, as_object(value, place)
+        return
+    document = source.json()
+    if document.is_list:
+        for place in document.items("items"):
+            yield place, as_object(document.value(place), place)
+    elif head.has("datasource_item"):
+        yield "the item", as_object(document.value("the item"), "the item")
+    else:
+        for key in document.members():
+            if key == "data" and document.is_list:
+                for place in document.items("data"):
+                    yield place, as_object(document.value(place), place)
+            elif key == "has_more" and document.value(key) is True:
+                yield note("more_rows", "warning", tool=TOOL)
+            elif key == "per_testing_criteria_results":
+                raise DataError(
+                    "it is a run with its counts, and has no results of single items: save those of "
+                    "client.evals.runs.output_items.list(run_id, eval_id=…), one JSON object a line"
+                )
+    document.end()
+
+
+def _model(item: Mapping[str, Any]) -> str:
+    return text_in(object_in(item, "sample"), "model")
+
+
+def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
+    sample, values = object_in(item, "sample"), object_in(item, "datasource_item")
+    if values.keys() == {"item"} and is_object(values["item"]):
+        values = values["item"]
+    fields = case_fields({name: value for name, value in values.items() if not name.startswith("sample.")})
+    created = number_in(item, "created_at")
+    if created is not None and 0 <= created < _LATEST:
+        yield About(started=datetime.fromtimestamp(created, UTC).isoformat(), name=text_in(item, "eval_id"))
+    for grader in objects_in(item, "results"):
+        if (kind := _type(grader)) and kind not in KNOWN and kind not in known.types:
+            known.types.add(kind)
+            yield note("metric_unknown", "caution", tool=TOOL, kind=kind, place=place)
+    system, answer = known.system(item), _answer(sample, values, place)
+    problem = None if answer is not None else failed("TargetFailed", _error(sample) or "the item has no answer")
+    if not system and answer is not None:
+        fields |= {"output": answer.output, "messages": answer.messages}
+    number = number_in(item, "datasource_item_id")
+    yield Row(
+        place=place,
+        system=system,
+        case=Sample(**fields),
+        answer=answer if system else None,
+        problem=problem,
+        key="" if not system or number is None else f"{number:g}",
+        order=int(number or 0),
+        scores=_scores(item) if problem is None else {},
+    )
+
+
+def _answer(sample: Mapping[str, Any], values: Mapping[str, Any], place: str) -> Answer | None:
+    """What the model answered; None if there is no answer."""
+    said = [each for each in objects_in(sample, "output") if each.get("content") is not None]
+    output = text_of(said[-1]["content"]) if said else text_of(values.get(_TEXT))
+    if output is None:
+        return None
+    asked = [each for each in objects_in(sample, "input") if each.get("content") is not None]
+    try:
+        spoken = read_messages([*asked, *({"role": "assistant", **_without_none(each)} for each in said)])
+    except DataError as error:
+        raise DataError(f"{place}.sample ", error) from None
+    return Answer(output=output, messages=spoken if asked else (), usage=_tokens(sample.get("usage")))
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _tokens(value: object) -> Usage:
+    return usage_of(value, input="prompt_tokens", output="completion_tokens", cached="cached_tokens")
+
+
+def _error(sample: Mapping[str, Any]) -> str:
+    """The error of a sample, which may be an object with nothing in it."""
+    error = sample.get("error")
+    if is_object(error):
+        return text_in(error, "message") or text_in(error, "code")
+    return error if isinstance(error, str) else ""
+
+
+# ---- Scores ----
+
+
+def _type(grader: Mapping[str, Any]) -> str:
+    """The type of a grader: `string-check-grader` is `string_check`."""
+    return text_in(grader, "type").lower().replace("-", "_").removesuffix("_grader")
+
+
+def _scores(item: Mapping[str, Any]) -> dict[Metric, Result]:
+    graders = objects_in(item, "results")
+    found = {PASSED: _passed(item, graders)}
+    for grader in graders:
+        metric, number = _metric(grader), 1
+        while metric in found:
+            number += 1
+            metric = _metric(grader, number)
+        found[metric] = _result(grader)
+    return found
+
+
+def _metric(grader: Mapping[str, Any], number: int = 1) -> Metric:
+    name = metric_name(_UNIQUE.sub("", text_in(grader, "name")) or _type(grader))
+    return Metric(
+        name,
+        settings=(("number", str(number)),) if number > 1 else (),
+        scale=1.0 if _type(grader) in BOUNDED else None,
+        description=f"OpenAI Evals: grader {_type(grader)}".rstrip(),
+    )
+
+
+def _failure(grader: Mapping[str, Any]) -> Failed | None:
+    error = _error(object_in(grader, "sample")) or _error(grader)
+    return failed("JudgeFailed" if _type(grader) in JUDGED else "ScorerFailed", error) if error else None
+
+
+def _result(grader: Mapping[str, Any]) -> Result:
+    sample, failure, judged = object_in(grader, "sample"), _failure(grader), None
+    replies = [text for each in objects_in(sample, "output") if (text := text_of(each.get("content"))) is not None]
+    reason = text_in(grader, "reason") or (replies[-1] if replies else "")
+    if _type(grader) in JUDGED:
+        verdict = {name: storable(grader[name]) for name in ("score", "passed", "label") if name in grader}
+        judged = Judged(
+            judge=text_in(sample, "model"),
+            answer=None if failure is not None else verdict,
+            usage=_tokens(sample.get("usage")),
+        )
+    if failure is not None:
+        return Result(problem=failure, counted=number_in(grader, "score"), judged=judged)
+    evidence = {name: grader[name] for name in ("passed", "label", "threshold") if grader.get(name) is not None}
+    return Result.of(grader.get("score"), reason, evidence=evidence, judged=judged)
+
+
+def _passed(item: Mapping[str, Any], graders: list[dict[str, Any]]) -> Result:
+    """Whether an item passed: as its status says, or else if all graders say so. A grader that failed decides it only
+    if no other has rejected the item."""
+    broken = [failure for grader in graders if (failure := _failure(grader)) is not None]
+    verdicts = [grader.get("passed") for grader in graders if _failure(grader) is None]
+    passed = _PASSED.get(text_in(item, "status").lower())
+    if broken and passed is not True and False not in verdicts:
+        return Result(problem=broken[0], counted=0.0)
+    if passed is None and verdicts and all(isinstance(verdict, bool) for verdict in verdicts):
+        passed = all(verdicts)
+    return Result.of(passed)
+
+
+READER = Reader(
+    tool=TOOL,
+    version=1,
+    expects=f"output items of OpenAI's evals API as JSON or JSON Lines, known by {ITEM}, datasource_item and results",
+    recognizes=recognizes,
+    read=read,
+)
