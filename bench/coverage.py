@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import coverage_agree
+import coverage_align
 import coverage_calibrations
 import coverage_compare
 import coverage_drift
@@ -226,6 +227,7 @@ SECTIONS: tuple[Callable[[int], Iterator[Table]], ...] = (
     coverage_agree.components,
     *coverage_panels.SECTIONS,
     *coverage_verdicts.SECTIONS,
+    *coverage_align.SECTIONS,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_calibrations.SECTIONS,

@@ -22,9 +22,11 @@ from evalstone import (
     gate,
     power,
 )
+from evalstone.judges import align
 from evalstone.results import compare_judges
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
+from tests.birds import labeled, strict, unsure
 
 PAGE = (Path(__file__).parents[1] / "docs/json.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
@@ -79,6 +81,8 @@ RESULTS = {
     "calibrate of several judges": compare_judges(
         [calibrate(FACTS, judge=judge, ledger=None) for judge in (LexicalJudge(), CARELESS)]
     ),
+    "align": align(labeled(60), "relevancy_check", judge=ScriptedJudge(strict), examples=2, ledger=None),
+    "align with labels": align(labeled(60), "relevancy_check", judge=ScriptedJudge(unsure), ledger=None),
     "audit": audit(FACTS, perturbations=("repeat", "bold"), ledger=None),
 }
 

@@ -17,6 +17,7 @@ import evalstone
 from evalstone.cli import check, importing, judge, live, results, run, traces
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import Declared, declared
+from evalstone.judges import align
 from evalstone.live import Live
 from evalstone.live import drift as live_drift
 from evalstone.live.accounting import coverage
@@ -198,6 +199,7 @@ def groups() -> Iterator[Group]:
         ("Data checks", evalstone.check, check.check),
         ("Imports", evalstone.import_results, importing.import_),
         ("Calibrations", evalstone.calibrate, judge.calibrate),
+        ("Alignments", align, judge.align),
         ("Audits", evalstone.audit, judge.audit),
         ("Live scoring", Live.__init__, traces.collect),
         ("Live drift", live_drift, live.drift),
@@ -299,6 +301,7 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("*", "ledger", "Python", "`read_run(…, ledger=…)`"),
     ("*", "dry_run", "Python", "an estimate is of a run: `evalstone.dry_run`"),
     ("Drift", "tolerance", "command", "the drift of a judge is tested against 0"),
+    ("Alignments", "out", "Python", "`Alignment.save(path)`"),
     ("Calibrations", "out svg", "Python", "`Calibration.to_dict()`, and its page has the diagram"),
     ("Live scoring", "queue concurrency process priority unsampled", "command", "of an application that must not wait"),
     ("Live scoring", "host port out settle otel", "Python", "of the receiver of traces"),

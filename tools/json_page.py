@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import evalstone
+from evalstone.judges import align
 from evalstone.judges.lexical import LexicalJudge
+from evalstone.results.alignment import Alignment
 from evalstone.results.audit import Audit, Effect
 from evalstone.results.calibration import Calibration
 from evalstone.results.compare import Comparison, ScorerComparison
@@ -48,6 +50,7 @@ RESULTS: Mapping[str, type] = {
     "run with an experiment": Experiment,
     "calibrate": Calibration,
     "calibrate of several judges": JudgeComparison,
+    "align": Alignment,
     "audit": Audit,
     "check": DataCheck,
 }
@@ -146,11 +149,14 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
     facts = [{**row, "label": "yes" if n % 3 else "no"} for n, row in enumerate(facts)]
     panel = evalstone.SelfConsistency(LexicalJudge(), repeats=2)
     calibration = evalstone.calibrate(facts, judge=panel, ledger=None, per_judge=True)
+    many = [{**row, "id": f"{row['id']} {n}"} for n in range(3) for row in facts]
+    alignment = align(many, "fact_check", judge=LexicalJudge(), ledger=None)
     audit = evalstone.audit(facts, judge=LexicalJudge(), perturbations="repeat", ledger=None)
     results = [
         calibration,
         calibration.members,
         compare_judges([calibration, evalstone.calibrate(facts, judge=LexicalJudge(), ledger=None)]),
+        alignment,
         audit,
         *audit.effects,
         comparison,

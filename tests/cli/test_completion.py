@@ -56,6 +56,8 @@ def completed(line: str) -> list[str]:
         ("scorers halluc", ["hallucination"]),
         ("judges le", ["lexical"]),
         ("calibrate --objective bal", ["balanced_accuracy"]),
+        ("align --objective ", ["accuracy", "brier"]),
+        ("align -s answer_co", ["answer_correctness"]),
         ("audit --perturbation ", [*PERTURBATIONS, *{one.family for one in PERTURBATIONS.values()}]),
         ("traces t.jsonl --where e", ["entity=", "error="]),
         ("--show-completion ", ["bash", "fish", "powershell", "zsh"]),

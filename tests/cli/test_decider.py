@@ -62,3 +62,12 @@ def test_its_verdicts_are_shown_to_be_no_better_than_chance(url: str, tmp_path: 
     done = evalstone("run", str(DEMO_DATA), *options)
     assert done.returncode == 0
     assert "not shown to be better than chance" in done.stdout
+
+
+def test_no_threshold_makes_it_a_judge(url: str, tmp_path: Path, evalstone: Evalstone) -> None:
+    out = tmp_path / "align.json"
+    options = ["--scorer", "fact_check", "--judge", f"systemone/sparrow({url})", "--ledger", str(tmp_path / "l.db")]
+    done = evalstone("align", "--labels", str(DEMO_DATA), *options, "--wording", "strict", "--out", str(out))
+    assert done.returncode == 4, done.stderr
+    assert "This judge reads no worked examples" in " ".join(done.stdout.split())
+    assert not out.exists()

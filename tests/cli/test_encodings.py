@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "runs": ("runs", 0, ""),
     "annotate": ("annotate a --count 1", 0, "1\n\n"),
     "calibrate": ("calibrate --labels data.jsonl --label label", 0, ""),
+    "align": ("align --labels many.jsonl --label label -s fact_check", 4, ""),
     "audit": ("audit data.jsonl -s faithfulness", 0, ""),
     "traces": ("traces traces.jsonl", 2, ""),
     "live coverage": ("live coverage", 2, ""),
@@ -80,6 +81,9 @@ def folder(tmp_path: Path, evalstone: Evalstone, runs: Path) -> Path:
     imported = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
     (tmp_path / "results.json").write_text(imported.read_text("utf-8").replace("Capitals", "Zürich→日本"), "utf-8")
     (tmp_path / "data.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    many = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()]
+    numbered = ({**row, "id": f"{row['id']}{n}"} for n in range(3) for row in many)
+    (tmp_path / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered), encoding="utf-8")
     done = evalstone("run", "data.jsonl", "-s", "contains", "--out", "m", "--shard", "1/1")
     assert done.returncode == 0, done.stderr
     shutil.copytree(tmp_path, runs)

@@ -20,6 +20,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.cli.app import COMMANDS, GROUPS, app
 from evalstone.cli.command import Command
 from evalstone.cli.options import Outputs
+from evalstone.judges import align
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info
@@ -67,6 +68,8 @@ CALLS = {
     "power": "power a --baseline b",
     "runs": "runs a b --ledger l.db",
     "calibrate": "calibrate --labels labeled.jsonl -q --ledger new.db",
+    "align": "align --labels many.jsonl -s fact_check -q --ledger new.db",
+    "dry run of an alignment": "align --labels many.jsonl -s fact_check -j openai/gpt-5.1 --dry-run",
     "audit": "audit labeled.jsonl --draw 4 --perturbation repeat -q --ledger new.db",
     "live coverage": "live coverage shop --ledger l.db",
     "live drift": "live drift base --ledger l.db --since 2020-01-01",
@@ -120,6 +123,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(9)
     ]
     (folder / "labeled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labeled))
+    (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labeled * 3))
     (folder / "e.toml").write_text(f'scorers = ["{CONTAINS}"]\n[experiment]\ndata = ["outputs.jsonl", "more.jsonl"]\n')
     (folder / "more.jsonl").write_text(json.dumps({"id": "q", "output": "Oslo"}) + "\n")
     score_shard(folder / "outputs.jsonl", CONTAINS, 1, 1, out=folder / "m")
@@ -205,6 +209,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "gate": lambda at: es.gate(es.read_run(at / "a"), min={"given": 0.6}).to_dict(),
     "power": lambda at: es.power(es.read_run(at / "a"), 0.03, baseline=es.read_run(at / "b")).to_dict(),
     "calibrate": lambda at: es.calibrate(str(at / "labeled.jsonl"), ledger=None).to_dict(),
+    "align": lambda at: align(str(at / "many.jsonl"), "fact_check", ledger=None).to_dict(),
     "audit": lambda at: es.audit(str(at / "labeled.jsonl"), ledger=None, draw=4, perturbations=("repeat",)).to_dict(),
     "run": lambda at: es.evaluate(str(at / "outputs.jsonl"), [CONTAINS], ledger=None).to_dict(),
     "run an experiment": experiment,

@@ -26,6 +26,7 @@ from evalstone.ledger.copy import PARQUET_COLUMNS
 from evalstone.ledger.scores import Source
 from evalstone.results.calibration import Calibrator
 from evalstone.results.missing_scores import Missing as MissingScores
+from evalstone.stats import Objective
 from evalstone.stats.multiple_testing import Correction
 from tests.cli.conftest import Evalstone
 from tests.cli.test_completion import completed
@@ -89,6 +90,7 @@ def test_a_setting_of_a_run_is_a_key_unless_it_is_only_for_the_command_line() ->
         ("compare", "missing", get_args(MissingScores)),
         ("compare", "correction", get_args(Correction)),
         ("calibrate", "calibrator", get_args(Calibrator)),
+        ("align", "objective", get_args(Objective)),
         ("ledger scores", "source", get_args(Source)),
         ("ledger export", "what", ("all", *PARQUET_COLUMNS, "labels")),
     ],

@@ -16,7 +16,7 @@ from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, P
 from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError, JudgeDeclined
-from evalstone.judges import DecisionOrText, OnnxJudge, ScriptedJudge
+from evalstone.judges import Aligned, AlignmentFile, DecisionOrText, OnnxJudge, ScriptedJudge
 from evalstone.judges.base import Judge, MemberCalls, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer
@@ -24,7 +24,8 @@ from evalstone.questions.base import Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.run.planning import plan_for
-from evalstone.types import Usage
+from evalstone.scorers import parse_scorers
+from evalstone.types import AlignedQuestion, Usage, WorkedExample
 from tests.fakes import claims, verdicts
 from tests.serving import obliging, serving
 from tests.verifier_models import save_verifier
@@ -57,6 +58,23 @@ def verifier(folder: Path, window: int | None = None) -> OnnxJudge:
     return OnnxJudge(str(save_verifier(folder / "m", weights, words=("Paris", "France."))), window=window)
 
 
+def aligned(judge: Judge, threshold: float = 0.3) -> Aligned:
+    """A judge that is aligned for the question."""
+    example = WorkedExample(
+        inputs={"claims": ["Rome is in Peru."], "context": ["Rome is in Italy."]}, label="contradicted"
+    )
+    chosen = AlignedQuestion(
+        kind="verify_claims",
+        prompt=QUESTION.prompt.digest,
+        examples=(example,),
+        positive=("supported",),
+        threshold=threshold,
+    )
+    (scorer,) = parse_scorers("faithfulness")
+    file = AlignmentFile(judge=judge.identity, scorer=scorer.name, signature=scorer.signature, chosen=chosen)
+    return Aligned(judge, file)
+
+
 Make = Callable[[str, Path], Judge]
 JUDGES: dict[str, Make] = {
     "lexical": lambda _, __: LexicalJudge(),
@@ -71,6 +89,8 @@ JUDGES: dict[str, Make] = {
     "limited": lambda url, _: model(url, limits=Limits(max_concurrency=2, requests_per_minute=6000, max_requests=100)),
     "logged panel": lambda url, folder: LoggingJudge(Panel(LexicalJudge(), model(url)), str(folder / "log.jsonl")),
     "limited panel": lambda url, _: Panel(scripted("a"), scripted("b"), limits=Limits(max_concurrency=1)),
+    "aligned": lambda url, _: aligned(model(url)),
+    "aligned panel": lambda url, _: Panel(aligned(scripted()), model(url)),
     "cascade of panels": lambda url, _: Cascade(
         Panel(scripted("a"), scripted("b")),
         SelfConsistency(model(url, limits=Limits(max_concurrency=1)), repeats=2),
@@ -85,6 +105,7 @@ OTHERS: dict[str, Make] = {
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="majority"),
     "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.98),
     "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), repeats=4),
+    "aligned": lambda url, _: aligned(model(url), 0.4),
 }
 every_judge = pytest.mark.parametrize("kind", list(JUDGES))
 # The recording has one answer and no more.

@@ -23,7 +23,7 @@ from evalstone.judges.voting import (
     weighted_together,
 )
 from evalstone.questions import ClaimVerdict, Grade, YesNoVerdict
-from evalstone.questions.alignment import Alignment, AlignmentPart
+from evalstone.questions.alignment import AlignmentPart, AlignmentParts
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, Chosen, GiveNumber
 from evalstone.questions.harm import ToxicityVerdict
@@ -195,8 +195,8 @@ def test_levels_and_use_are_voted_on_apart_and_what_is_missing_comes_from_one_ju
 
 
 def test_parts_within_an_answer_are_voted_on_and_lists_of_a_judges_own_are_not() -> None:
-    def alignment(*scores: float) -> Alignment:
-        return Alignment(*(AlignmentPart(score, "r", ("l",)) for score in scores))
+    def alignment(*scores: float) -> AlignmentParts:
+        return AlignmentParts(*(AlignmentPart(score, "r", ("l",)) for score in scores))
 
     found = voted(alignment(1, 1, 1, 0), alignment(0, 1, 0.5, 0.5), vote="mean")
     assert [getattr(found.value, part).score for part in ("intent", "requirements", "completeness")] == [0.5, 1, 0.75]

@@ -13,6 +13,7 @@ from evalstone import (
     Failed,
     Record,
     Score,
+    ScriptedJudge,
     audit,
     calibrate,
     check,
@@ -24,6 +25,9 @@ from evalstone import (
     power,
     write_run,
 )
+from evalstone._core import sync
+from evalstone.judge_quality.align import estimate_alignment
+from evalstone.judges import align
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info
@@ -39,6 +43,7 @@ from evalstone.results.several_runs import Experiment, SavedRuns
 from evalstone.results.views.record import record_view
 from evalstone.results.views.run import run_view
 from evalstone.types import scorer_name
+from tests.birds import labeled, strict
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
@@ -83,6 +88,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "drift": drift(one, one),
         "audit": audit(ROWS, ledger=None, perturbations=("repeat", "duplicated", "injection_checked")),
         "calibration": made,
+        "alignment": align(labeled(60), "relevancy_check", judge=ScriptedJudge(strict), examples=2, ledger=None),
+        "alignment estimate": sync.run(
+            estimate_alignment(labeled(60), "relevancy_check", judge="lexical", ledger=None)
+        ),
         "judges": compare_judges(
             replace(made, judge=name, cost=0.001, seconds=0.25) for name in ("first", "second", "third")
         ),

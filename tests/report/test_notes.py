@@ -38,6 +38,9 @@ def lost(**values: Any) -> Note:
     return note("losses", "fact", **known | values)
 
 
+GAIN: dict[str, Any] = {"objective": "accuracy", "gain": (0.12, 0.03, 0.21), "labels": 96}
+UNSHOWN: dict[str, Any] = {"gain": (0.05, -0.02, 0.12), "needed": 250}
+OF_BRIER: dict[str, Any] = {"objective": "brier", "gain": (0.0, 0.0, 0.0)}
 SAID: tuple[tuple[Note, str], ...] = (
     (
         note("imported", tool="promptfoo 0.123.1", file="results.json"),
@@ -120,6 +123,57 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("trials_absent", "caution", absent=1, trials=3),
         "Some samples have fewer than 3 trials: 1 trial is not in the file.",
+    ),
+    (
+        note("alignment_better", **GAIN),
+        "The aligned judge is better: a gain in accuracy of +0.120 (95% CI +0.030 to +0.210) on 96 labels that had no "
+        "part in the choice.",
+    ),
+    (
+        note("alignment_uninformative", "warning", **GAIN, measured=(0.51, 0.45, 0.57)),
+        "The aligned judge is no use: it shows a gain in accuracy of +0.120 (95% CI +0.030 to +0.210) only because it "
+        "comes closer to the more frequent label. It isn't shown to tell yes from no: its balanced accuracy is 0.510 "
+        "(95% CI 0.450 to 0.570; 0.5 is chance).",
+    ),
+    (
+        note("alignment_not_shown", "caution", **GAIN | UNSHOWN),
+        "No gain is shown: a gain in accuracy of +0.050 (95% CI -0.020 to +0.120) on 96 labels that had no part in the "
+        "choice. About 250 labels in all would show such a gain.",
+    ),
+    (
+        note("alignment_default", "caution", **GAIN | OF_BRIER),
+        "Nothing that was tried is better than the judge as it is: choosing from these labels gives a gain in Brier "
+        "score of 0.000 (95% CI 0.000 to 0.000) on 96 labels that had no part in the choice.",
+    ),
+    (
+        note("alignment_ended_early", "warning", reason="the budget is spent"),
+        "Nothing was chosen, because it ended early: the budget is spent.",
+    ),
+    (
+        note("few_examples", "caution", examples=1),
+        "Only 1 labeled sample can be shown as examples; more examples were not tried.",
+    ),
+    (
+        note("several_labels", samples=3, of=9),
+        "3 of 9 samples are judged with several labels, so that its own label doesn't say which of them is right; they "
+        "are not shown as examples.",
+    ),
+    (
+        note("labels_of_strata", "caution"),
+        "The labels were drawn by strata of the scores; the gain is that on these labels, not on all samples of the "
+        "run.",
+    ),
+    (
+        note("no_examples_read"),
+        "This judge reads no worked examples, so none were tried.",
+    ),
+    (
+        note("examples_not_counted", "caution", samples=2),
+        "2 labeled samples not counted: the judge is shown them as examples.",
+    ),
+    (
+        note("labels_used_to_align", "warning", samples=80, of=100),
+        "The judge was aligned with 80 of these 100 labels: the figures are optimistic; calibrate it on others.",
     ),
     (
         note("judges_differ", "warning", judges=("a@1", "b@1")),

@@ -24,8 +24,8 @@ from evalstone.report.view import Section, View
 
 NAMES = (
     "run", "run by a judge", "run of trials", "slices", "comparison", "comparison of three", "gate", "estimate",
-    "sample size", "drift", "audit", "calibration", "judges", "saved runs", "imported", "experiment",
-    "live coverage", "live drift", "ledger", "scores", "data check",
+    "sample size", "drift", "audit", "calibration", "alignment", "alignment estimate", "judges", "saved runs",
+    "imported", "experiment", "live coverage", "live drift", "ledger", "scores", "data check",
 )  # fmt: skip
 REPORTED = ("run report", "record")
 

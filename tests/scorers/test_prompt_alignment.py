@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from evalstone import ScriptedJudge, evaluate
-from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
+from evalstone.questions import AlignmentPart, AlignmentParts, JudgeAlignment
 from evalstone.scorers import PromptAlignment
 from evalstone.scorers.text.alignment import AlignmentMode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
@@ -22,8 +22,8 @@ def judged(*numbers: Any, lacking: str = "") -> dict[str, Any]:
     }
 
 
-def found(*numbers: float) -> Alignment:
-    return Alignment(*(AlignmentPart(number) for number in numbers))
+def found(*numbers: float) -> AlignmentParts:
+    return AlignmentParts(*(AlignmentPart(number) for number in numbers))
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,16 @@ class Prompt(metaclass=NamesArguments):
         return tuple(pieces), tuple(named)
 
     @property
+    def examples(self) -> str:
+        """All that is shown as examples, after the instructions."""
+        return self.example
+
+    def materials(self, inputs: Mapping[str, Material], optional: Collection[str] = ()) -> str:
+        """The inputs between their fences, in the order of the template, without optional ones that are empty."""
+        shown = (name for name in self.placeholders if inputs[name] or name not in optional)
+        return "\n".join(self._fill(name, inputs[name]) for name in shown)
+
+    @property
     def task(self) -> str:
         """What the template says beside the material, with `[name]` for material that it names in a sentence."""
         if not self.fenced:
@@ -198,7 +208,7 @@ class Prompt(metaclass=NamesArguments):
     def rules(self, form: str) -> str:
         """The system message, with a reply format."""
         _, named = self._layout
-        rules = [self.instructions, form, self.example]
+        rules = [self.instructions, form, self.examples]
         if self.fenced:
             rules.append(f"{FENCE_RULE} {NAME_RULE.format(named[0])}" if named else FENCE_RULE)
         return "\n\n".join(rule for rule in rules if rule)
@@ -212,6 +222,24 @@ class Prompt(metaclass=NamesArguments):
             texts = [fence(f"passage {number}", text) for number, text in enumerate(material, start=1)]
             return "\n".join(texts) if texts else fence(name, "(no passages)")
         return fence(name, "\n".join(f"{number}. {one_line(text)}" for number, text in enumerate(material, start=1)))
+
+
+@dataclass(frozen=True)
+class PromptWithExamples(Prompt):
+    """A prompt that also shows labeled samples.
+
+    Args:
+        labeled: The labeled samples, after `example`. Their material is fenced.
+    """
+
+    labeled: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.instructions, self.template, self.labeled))
+
+    @property
+    def examples(self) -> str:
+        return "\n\n".join(filter(None, (self.example, self.labeled)))
 
 
 @functools.lru_cache(maxsize=512)

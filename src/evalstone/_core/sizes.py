@@ -29,3 +29,5 @@ Limit: TypeAlias = Annotated[int, Range(1)]
 Trials: TypeAlias = Annotated[int, Range(1, MOST_TRIALS)]
 Concurrency: TypeAlias = Annotated[int, Range(1, MOST_CONCURRENCY)]
 Queue: TypeAlias = Annotated[int, Range(1, MOST_QUEUED)]
+MOST_EXAMPLES = 16
+"""The most worked examples that a judge is shown."""

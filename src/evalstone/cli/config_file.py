@@ -354,12 +354,12 @@ def _read(file: Path) -> dict[str, Any]:
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
     if isinstance(user := settings.get("user"), dict) and "judge" in user:
-        judge = _with_logs_beside(file, cast("dict[str, Any]", user)["judge"])
+        judge = _with_files_beside(file, cast("dict[str, Any]", user)["judge"])
         settings["user"] = {**cast("dict[str, Any]", user), "judge": judge}
     if isinstance(experiment := settings.get("experiment"), dict):
         _place_experiment(file, settings, cast("dict[str, Any]", experiment))
     if "judge" in settings:
-        settings["judge"] = _with_logs_beside(file, settings["judge"])
+        settings["judge"] = _with_files_beside(file, settings["judge"])
     return settings
 
 
@@ -418,16 +418,15 @@ _PLACED = {"address": _beside, "tools": _tools_beside}
 """The settings of a target that contain a path."""
 
 
-def _with_logs_beside(file: Path, judge: Any) -> Any:
-    """A judge's table with the paths of its logs, and those of its members, relative to the file."""
+def _with_files_beside(file: Path, judge: Any) -> Any:
+    """A judge's table with the paths of its log and its alignment, and those of its members, relative to the file."""
     if isinstance(judge, list):
-        return [_with_logs_beside(file, member) for member in cast("list[Any]", judge)]
+        return [_with_files_beside(file, member) for member in cast("list[Any]", judge)]
     if not isinstance(judge, dict):
         return judge
-    table = {name: _with_logs_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
-    return (
-        {**table, "log": str(file.parent / home_expanded(table["log"]))} if isinstance(table.get("log"), str) else table
-    )
+    table = {name: _with_files_beside(file, value) for name, value in cast("dict[str, Any]", judge).items()}
+    paths = {name: value for name in ("log", "align") if isinstance(value := table.get(name), str)}
+    return table | {name: str(file.parent / home_expanded(path)) for name, path in paths.items()}
 
 
 def _unknown_key(key: str) -> Problem:

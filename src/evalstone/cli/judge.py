@@ -1,13 +1,15 @@
-"""`evalstone calibrate` and `audit`: the quality of a judge."""
+"""`evalstone calibrate`, `align` and `audit`: the quality of a judge."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.sizes import MOST_EXAMPLES
 from evalstone.cli import completion, options
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import FILE, Outputs, Value, Values, option
@@ -213,6 +215,153 @@ def _label_range(text: str) -> tuple[float, float]:
     if not colon:
         raise ConfigError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}")
     return finite(low, "--label-range"), finite(high, "--label-range")
+
+
+def align(
+    labels: Annotated[
+        str, option("--labels FILE", "Data", "Samples with label columns; with --data, IDs and labels.", complete=FILE)
+    ],
+    data: Annotated[
+        Value, option("--data FILE", "Data", "The samples, if the labels are in a separate file.", complete=FILE)
+    ] = None,
+    label: Annotated[Values, option("--label COLUMN", "Data", "A column of labels; one per annotator.")] = None,
+    positive: Annotated[
+        Values, option("--positive WORD", "Data", "A label that means yes; all others mean no.")
+    ] = None,
+    label_range: Annotated[
+        Value, option("--label-range LOW:HIGH", "Data", "The range of numeric labels, such as 1:5.")
+    ] = None,
+    label_threshold: Annotated[
+        float | None,
+        option(
+            "--label-threshold LABEL",
+            "Data",
+            "The lowest label that means yes, on the scorer's scale.",
+            default="half the scale",
+        ),
+    ] = None,
+    map: options.Map = None,
+    keep_reasoning: options.KeepReasoning = False,
+    scorer: Annotated[
+        str, option("--scorer -s SCORER", "Options", "The scorer to align the judge for.", complete=completion.scorers)
+    ] = "faithfulness",
+    slice_by: Annotated[
+        Values, option("--slice-by FIELD", "Data", "Choose examples with different values of this metadata field.")
+    ] = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    wording: Annotated[
+        Values,
+        option(
+            "--wording FILE",
+            "Judge",
+            "Also try the instructions in this text file; strict or lenient adds a sentence on doubtful cases.",
+            complete=FILE,
+        ),
+    ] = None,
+    examples: Annotated[
+        int,
+        option("--examples N", "Judge", "Maximum number of worked examples; 0 for none.", min=0, max=MOST_EXAMPLES),
+    ] = 4,
+    budget: options.Budget = None,
+    cache: options.Cache = True,
+    ledger: options.Ledger = None,
+    concurrency: options.Concurrency = 32,
+    dry_run: options.DryRun = False,
+    objective: Annotated[
+        Literal["accuracy", "brier"],
+        option("--objective", "Statistics", "What is improved: the accuracy, or the Brier score of probabilities."),
+    ] = "accuracy",
+    out: Annotated[
+        Value,
+        option(
+            "--out -o FILE", "Output", "Write the alignment here (JSON), if it is shown to be better.", complete=FILE
+        ),
+    ] = None,
+    *,
+    outputs: Outputs,
+    quiet: options.Quiet = False,
+) -> int:
+    """Choose from labels how a judge is asked.
+
+    Tries other wordings, worked examples, thresholds and mappings of probabilities. Use the file that it writes with
+    --judge 'MODEL(align=FILE)'.
+    """
+    from evalstone._core import sync
+    from evalstone.judge_quality.align import align as run_alignment
+    from evalstone.judge_quality.align import estimate_alignment
+    from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.results.views.alignment import estimate_text
+
+    wordings, files = _wordings(wording or [])
+    check_outputs({"out": out} | outputs.files, (labels, data, *files))
+    (spec,) = scorer_specs([scorer])
+    parsed = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
+    if not dry_run:
+        parsed.check()
+    resume = RESUME if cache else WITHOUT_NO_CACHE
+    with interruptible(resume=resume) as stop:
+        arguments: dict[str, Any] = {
+            "data": data,
+            "judge": parsed,
+            "wording": wordings,
+            "examples": examples,
+            "objective": objective,
+            "label": label or (),
+            "positive": positive or (),
+            "label_range": None if label_range is None else _label_range(label_range),
+            "label_threshold": label_threshold,
+            "slice_by": slice_by or (),
+            "map": map,
+            "keep_reasoning": keep_reasoning,
+            "budget": budget,
+            "cache": cache,
+            "concurrency": concurrency,
+            "ledger": DEFAULT_LEDGER if ledger is None else ledger,
+            "progress": not quiet and sys.stderr.isatty(),
+            "stop": stop,
+        }
+        work = sync.run(estimate_alignment(labels, spec, **arguments))
+        result = None
+        if not dry_run:
+            if not quiet:
+                to_stderr(estimate_text(work))
+            result = run_alignment(labels, spec, **arguments)
+    if result is None:
+        present(work.view(COMMAND_LINE), formats(work.view(COMMAND_LINE), outputs, work.to_dict()))
+        return ExitCode.OK
+    if result.stop_reason and stop.ending is INTERRUPTED:
+        to_stderr(f"Interrupted; {resume}.")
+        return ExitCode.INTERRUPTED
+    if out is not None and result.passed:
+        result.save(out)
+    view = result.view(COMMAND_LINE)
+    if present(view, formats(view, outputs, result.to_dict())) and out is not None and result.passed:
+        named = (judge or "lexical").strip()
+        aligned = f"{named[:-1]}, align={out})" if named.endswith(")") else f"{named}(align={out})"
+        console().print(safe(f"Saved: {out}. Use it with --judge '{aligned}'.", 2000), soft_wrap=True)
+    if out is not None and result.passed is False:
+        to_stderr(f"{out} is not written: the aligned judge is not shown to be better.")
+    code = code_of_judging(result.n_failed, result.stop_reason)
+    return first_code((code, ExitCode.OK if result.passed in (True, None) else ExitCode.INCONCLUSIVE))
+
+
+def _wordings(named: list[str]) -> tuple[list[str], list[str]]:
+    """The wordings that `--wording` names, and their files. Raises ConfigError for a file that can't be read."""
+    from evalstone._core.files import file_text
+    from evalstone.judge_quality.align import WORDINGS
+
+    texts: list[str] = []
+    files = [each for each in named if each not in WORDINGS]
+    for each in named:
+        try:
+            texts.append(each if each in WORDINGS else file_text(Path(each)))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"--wording takes a text file, strict or lenient; {each!r} can't be read: {reason}"
+            ) from None
+    return texts, files
 
 
 def audit(

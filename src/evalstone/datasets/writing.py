@@ -47,6 +47,12 @@ def plain_line(data: object) -> str:
     return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def readable_json(data: object) -> str:
+    """JSON data on several lines, with the escapes of `json_line`."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2)
+    return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
 def write_jsonl(path: str | Path, rows: Iterable[object], *, redact: bool = True) -> None:
     """Write one JSON object per line, with `write_text`."""
     write_text(path, (json_line(row) + "\n" for row in rows), redact=redact)

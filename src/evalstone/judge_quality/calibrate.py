@@ -21,6 +21,7 @@ from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.cascade_threshold import certify, check_risk, keeping_all
 from evalstone.judge_quality.member_votes import scores_by_votes
+from evalstone.judges.aligned import alignments_in, is_example
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.composite import Panel
@@ -32,7 +33,7 @@ from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import save_calibration
 from evalstone.results.scores import refuse_weights
 from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
-from evalstone.run.budget import StopSignal
+from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.call_prices import price_of_samples
 from evalstone.run.execute import execute
 from evalstone.run.plan import Plan
@@ -42,7 +43,7 @@ from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.classification import MeasureName
 from evalstone.stats.selective_risk import SelectiveRisk
-from evalstone.types import RunKind
+from evalstone.types import RunKind, sample_hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +77,15 @@ class JudgeOptions:
         return Plan(dataset, tuple(scorers), judge_for(scorers, judge), kind, keep_reasoning=self.keep_reasoning)
 
     async def run(
-        self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None
+        self,
+        kind: RunKind,
+        dataset: Dataset,
+        scorers: Sequence[Scorer],
+        judge: Any,
+        ledger: str | Path | None,
+        budget: Budget | None = None,
     ) -> Run:
-        """Run these scorers on these samples with these options."""
+        """Run these scorers on these samples with these options. budget: One that several runs share."""
         plan = self.plan(kind, dataset, scorers, judge)
         with progress_bar(plan.size) if self.progress else nullcontext() as progress:
             return await execute(
@@ -86,7 +93,7 @@ class JudgeOptions:
                 ledger=ledger,
                 concurrency=self.concurrency,
                 cache=self.cache,
-                budget=self.budget,
+                budget=self.budget if budget is None else budget,
                 stop=self.stop,
                 progress=progress,
             )
@@ -226,24 +233,27 @@ async def acalibrate(
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     files = _file(labels), _file(data)
 
-    async def votes_of(one: Judge, run: Run) -> dict[str, tuple[float | None, ...]]:
-        """By member of a panel, its scores of the samples with a score, by its votes."""
+    async def votes_of(one: Judge, run: Run, names: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
+        """By member of a panel, its scores of the samples with these IDs, by its votes."""
         if not isinstance(one, Panel):
             return {}
         free = replace(options, budget=None, progress=False, stop=None)
         again = partial(free.run, "calibration", labeled.dataset, [chosen], ledger=None)
         scores = await scores_by_votes(one, chosen, run.records, again)
-        names = [record.sample_id for record in run.records if record.value is not None]
         return {member: tuple(of.get(name) for name in names) for member, of in scores.items()}
 
     async def calibrated(one: Judge, shown: SelectiveRisk | None = None) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
+        aligned_with = {each for found in alignments_in(one) for each in found.labeled}
         unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
-        votes = await votes_of(one, run)
+        votes = await votes_of(one, run, [pair.sample_id for pair in unfitted.pairs])
         unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes, risk=shown)
+        if aligned_with:
+            used = {sample.id for sample in labeled.dataset if sample_hash(sample) in aligned_with}
+            unfitted = replace(unfitted, n_aligned_with=sum(pair.sample_id in used for pair in unfitted.pairs))
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)
@@ -306,7 +316,11 @@ def _unfitted(
     in_ledger: whether the run can be read later.
     """
     summary = run.summary[0]
-    scored = [(record.sample_id, record.value) for record in run.records if record.value is not None]
+    records = [record for record in run.records if record.value is not None]
+    examples = {record.sample_id for record in records if is_example(record)}
+    scored = [
+        (each.sample_id, each.value) for each in records if each.value is not None and each.sample_id not in examples
+    ]
     strata, names = labeled.strata, [name for name, _ in scored]
     weights = [1.0] * len(scored) if strata is None else strata.weights(names)
     pairs = tuple(
@@ -315,6 +329,8 @@ def _unfitted(
     )
     if not pairs and run.stop_reason:
         raise RunAborted(f"no labeled sample was scored before the run stopped: {run.stop_reason}")
+    if not pairs and examples:
+        raise DataError(f"all {len(examples)} labeled samples with a score are examples that the judge is shown")
     if not pairs:
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         error = JudgeError if summary.no_answer or summary.n_failed else DataError
@@ -333,6 +349,7 @@ def _unfitted(
         pairs=pairs,
         n_skipped=summary.n_skipped,
         n_failed=summary.n_failed,
+        n_examples=len(examples),
         n_by_score=sum(labeled.chosen.get(pair.sample_id) in ("uncertain", "stratified") for pair in pairs),
         n_by_hand=sum(labeled.chosen.get(pair.sample_id) == "hand" for pair in pairs),
         n_shared=sum(labeled.chosen.get(pair.sample_id) == "shared" for pair in pairs),

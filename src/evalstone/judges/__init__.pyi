@@ -1,6 +1,10 @@
 # The public names of evalstone.judges.
 
 from evalstone.api import fit_cascade as fit_cascade
+from evalstone.judge_quality.align import aalign as aalign
+from evalstone.judge_quality.align import align as align
+from evalstone.judges.aligned import Aligned as Aligned
+from evalstone.judges.aligned import AlignmentFile as AlignmentFile
 from evalstone.judges.base import Judge as Judge
 from evalstone.judges.base import MemberCalls as MemberCalls
 from evalstone.judges.cascade import Cascade as Cascade

@@ -6,7 +6,7 @@ import inspect
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
@@ -140,6 +140,12 @@ class Judge(_Identified, metaclass=ValueMeta):
 
         asked: Kinds of question, and examples of questions whose answer depends on more than their kind.
         """
+
+    def check_scorers(self, signatures: Sequence[str]) -> None:
+        """Raise ConfigError if the judge was aligned for another scorer than those with these signatures. By default,
+        the members are checked."""
+        for member in self.members:
+            member.check_scorers(signatures)
 
     def price(self, usage: Usage) -> float | None:
         """The cost of these tokens in US dollars; None if the price is unknown."""

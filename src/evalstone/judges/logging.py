@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,6 +72,9 @@ class LoggingJudge(Judge, init=False):
 
     def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
         self.judge.check_questions(scorer, asked)
+
+    def check_scorers(self, signatures: Sequence[str]) -> None:
+        self.judge.check_scorers(signatures)
 
     def price(self, usage: Usage) -> float | None:
         return self.judge.price(usage)

@@ -14,6 +14,7 @@
     onnx:models/nli, "onnx:my models/nli"               a verifier model in a folder or file; in a decision, too
     onnx:models/nli(window=256)
     self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)
+    openai/gpt-5.1(align=align.json)                    aligned with labels, as any of the judges above can be
 
 A line is first converted to a table. Only the modules of the named judges are imported.
 """
@@ -72,8 +73,9 @@ def parse_judge(spec: JudgeSpec) -> Judge:
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
     fallback], "threshold": …} or {"self_consistency": judge, "repeats": …}. Every judge except the lexical one also
     takes the limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes
-    `log`, the path of a log file. A `model` can be a verifier model, `onnx:PATH`, or a judge of your own, `module:name`
-    or `path/file.py:name`: a Judge, or a class of judges, whose fields are its settings.
+    `log`, the path of a log file, and `align`, the path of a file that `evalstone align` wrote for it. A `model` can be
+    a verifier model, `onnx:PATH`, or a judge of your own, `module:name` or `path/file.py:name`: a Judge, or a class of
+    judges, whose fields are its settings.
 
     Raises:
         ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), the line is
@@ -100,7 +102,12 @@ def parse_judge(spec: JudgeSpec) -> Judge:
         expected = f'a model, such as model = "openai/gpt-5.1", or one of {", ".join(COMPOSITES)}'
         raise ConfigError(f"a judge's table needs {expected}; it has {given}")
     kind, subject, log = kinds[0], settings.pop(kinds[0]), settings.pop("log", None)
+    align = settings.pop("align", None)
     judge = _model(subject, settings) if kind == "model" else _composite(kind, subject, settings)
+    if align is not None:
+        if not isinstance(align, str) or not align:
+            raise ConfigError(invalid("align", "the path of a file of evalstone align", align, repr(masked(align))))
+        judge = _class_at("aligned.Aligned")(judge, align)
     if log is None:
         return judge
     if not isinstance(log, str) or not log:

@@ -2,8 +2,8 @@
 
 from evalstone._core.prompts import Material as Material
 from evalstone._core.prompts import Prompt as Prompt
-from evalstone.questions.alignment import Alignment as Alignment
 from evalstone.questions.alignment import AlignmentPart as AlignmentPart
+from evalstone.questions.alignment import AlignmentParts as AlignmentParts
 from evalstone.questions.alignment import CheckConversation as CheckConversation
 from evalstone.questions.alignment import CheckCriteria as CheckCriteria
 from evalstone.questions.alignment import CriterionVerdict as CriterionVerdict

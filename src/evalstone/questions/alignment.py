@@ -22,7 +22,7 @@ class AlignmentPart(NoTruthValue):
 
 
 @dataclass(frozen=True)
-class Alignment(NoTruthValue):
+class AlignmentParts(NoTruthValue):
     """How well an answer does what was asked, in four parts."""
 
     intent: AlignmentPart
@@ -60,7 +60,7 @@ If the request and the system prompt conflict, the system prompt decides: declin
 )
 
 
-class JudgeAlignment(Question[Alignment]):
+class JudgeAlignment(Question[AlignmentParts]):
     """How well does an answer do what the system prompt and the user's request ask for? Either may be empty.
 
     bounded: whether scores outside 0 to 1 are refused.

@@ -368,7 +368,7 @@ class Question(_Prompted, Value, Generic[A]):
     def most_characters(self) -> int:
         """An upper bound for the characters of the messages, without rendering them."""
         prompt = self.prompt
-        fixed = (prompt.instructions, prompt.example, prompt.template, self.form, self.notes)
+        fixed = (prompt.instructions, prompt.examples, prompt.template, self.form, self.notes)
         characters = sum(map(len, fixed)) + FENCE_CHARACTERS
         for value in self.inputs().values():
             characters += len(value) if isinstance(value, str) else sum(map(len, value))

@@ -166,8 +166,12 @@ def _parts_of(
     return _Parts(labels, decisions, content_hash(sent)[:8])
 
 
-def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]) -> Decided[A]:
+def read_decisions(
+    question: Question[A], answers: Sequence[Mapping[str, float]], best: Sequence[str] | None = None
+) -> Decided[A]:
     """The answer to a closed question, from the probabilities of its labels in the order of `as_decisions`.
+
+    best: The option that each label is; None for the likeliest ones.
 
     Raises ReplyError if the question doesn't take such an answer.
     """
@@ -175,12 +179,12 @@ def read_decisions(question: Question[A], answers: Sequence[Mapping[str, float]]
     labels = () if parts is None else parts.labels
     data: dict[str, Any] = _skeleton(question)
     chosen: list[float] = []
-    for label, probabilities in zip(labels, answers, strict=True):
-        best = max(probabilities, key=lambda option: probabilities[option])
-        chosen.append(probabilities[best])
-        value = label.values[best]
+    likeliest = [max(each, key=lambda option: each[option]) for each in answers] if best is None else best
+    for label, probabilities, option in zip(labels, answers, likeliest, strict=True):
+        chosen.append(probabilities[option])
+        value = label.values[option]
         if label.mean:
-            value = math.fsum(share * label.values[option] for option, share in probabilities.items())
+            value = math.fsum(share * label.values[each] for each, share in probabilities.items())
         _put(data, label.path, value)
     # Decision models give no evidence for labels.
     uncited = copy.copy(question)
@@ -226,6 +230,40 @@ def stored_decisions(question: Question[A], reply: str, *, asked: bool = False) 
     if asked and data.get("asked") != parts.digest:
         return None
     return read_decisions(question, tuple(map(distribution, parts.decisions, found.values())))
+
+
+def options_of(question: Question[Any]) -> tuple[tuple[str, ...], ...]:
+    """The options of each label of a closed question; empty for an open one."""
+    parts = _parts(question)
+    return () if parts is None else tuple(tuple(label.values) for label in parts.labels)
+
+
+def answered_with(question: Question[A], options: Sequence[str]) -> A:
+    """The answer to a closed question whose labels are these options, without reasons and citations."""
+    parts = _parts(question)
+    labels = () if parts is None else parts.labels
+    certain = [
+        {each: float(each == option) for each in label.values} for label, option in zip(labels, options, strict=True)
+    ]
+    return read_decisions(question, certain).value
+
+
+def distributions(
+    question: Question[Any], alternatives: Mapping[str, float] | None
+) -> tuple[Mapping[str, float], ...] | None:
+    """The probabilities of each label's options, with a sum of 1, from the `alternatives` of an answer; None if those
+    of a label are unknown, and for an open question."""
+    if (parts := _parts(question)) is None or not alternatives:
+        return None
+    alone = len(parts.labels) == 1 and not _per_item(question)
+    found: list[Mapping[str, float]] = []
+    for label in parts.labels:
+        keys = {option: option if alone else f"{label.at}={option}" for option in label.values}
+        shares = {option: alternatives.get(key, 0.0) for option, key in keys.items()}
+        if not (total := math.fsum(shares.values())) > 0:
+            return None
+        found.append({option: share / total for option, share in shares.items()})
+    return tuple(found)
 
 
 _LABEL_KEYS = ("yes", "no")

@@ -23,6 +23,7 @@ from evalstone._core.display import (
     percent,
     safe,
     sentence,
+    signed,
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.redaction import MARK
@@ -215,6 +216,22 @@ def _judge_errors(note: Note) -> str:
         return f"{_whole(mean)} of {kind} answers (95% CI {_whole(low)} to {_whole(high)}; {wrong} of {of}{seen})"
 
     return f"misses {share('bad')} and flags {share('good')}"
+
+
+def _uninformative_alignment(note: Note, _: FrontEnd) -> str:
+    of = "balanced accuracy" if note["objective"] == "accuracy" else "AUROC"
+    estimate, low, high = note["measured"] or (0.0, 0.0, 0.0)
+    return (
+        f"the aligned judge is no use: it shows {_gain(note)} only because it comes closer to the more frequent "
+        f"label. It isn't shown to tell yes from no: its {of} is {number(estimate)} (95% CI {limits(low, high)}; 0.5 "
+        "is chance)"
+    )
+
+
+def _gain(note: Note) -> str:
+    of = "accuracy" if note["objective"] == "accuracy" else "Brier score"
+    estimate, low, high = note["gain"]
+    return f"a gain in {of} of {signed(estimate)} (95% CI {limits(low, high, sign=True)})"
 
 
 _USABLE: Mapping[str, str] = {
@@ -583,6 +600,39 @@ NOTES: Mapping[str, Row] = {
     "ranks_opposite": lambda note, _: (
         f"scores rank opposite to the labels. Yes is what a full score of {note['name']} means, where "
         f"{'lower' if note['lower_is_better'] else 'higher'} is better: were labels that mean the opposite read as yes?"
+    ),
+    "alignment_better": lambda note, _: (
+        f"the aligned judge is better: {_gain(note)} on {count(note['labels'], 'label')} that had no part in the choice"
+    ),
+    "alignment_uninformative": _uninformative_alignment,
+    "alignment_not_shown": lambda note, _: (
+        f"no gain is shown: {_gain(note)} on {count(note['labels'], 'label')} that had no part in the choice"
+        + ("" if note["needed"] is None else f". About {count(note['needed'], 'label')} in all would show such a gain")
+    ),
+    "alignment_default": lambda note, _: (
+        f"nothing that was tried is better than the judge as it is: choosing from these labels gives {_gain(note)} on "
+        f"{count(note['labels'], 'label')} that had no part in the choice"
+    ),
+    "alignment_ended_early": lambda note, _: (
+        f"nothing was chosen, because it ended early: {safe(note['reason'], LONG)}"
+    ),
+    "few_examples": lambda note, _: (
+        f"only {count(note['examples'], 'labeled sample')} can be shown as examples; more examples were not tried"
+    ),
+    "several_labels": lambda note, _: (
+        f"{part_of(note['samples'], note['of'], 'sample')} judged with several labels, so that its own label doesn't "
+        "say which of them is right; they are not shown as examples"
+    ),
+    "labels_of_strata": lambda _, __: (
+        "the labels were drawn by strata of the scores; the gain is that on these labels, not on all samples of the run"
+    ),
+    "no_examples_read": lambda _, __: "this judge reads no worked examples, so none were tried",
+    "examples_not_counted": lambda note, _: (
+        f"{count(note['samples'], 'labeled sample')} not counted: the judge is shown them as examples"
+    ),
+    "labels_used_to_align": lambda note, _: (
+        f"the judge was aligned with {note['samples']} of these {count(note['of'], 'label')}: the figures are "
+        "optimistic; calibrate it on others"
     ),
     "annotators_split": lambda note, _: (
         f"{count(note['samples'], 'sample')} with evenly split annotators left out of the verdicts"

@@ -1,6 +1,10 @@
 # The public names of evalstone.results.
 
 from evalstone.results.agreement_slices import SliceAgreement as SliceAgreement
+from evalstone.results.alignment import Alignment as Alignment
+from evalstone.results.alignment import AlignmentEstimate as AlignmentEstimate
+from evalstone.results.alignment import Measured as Measured
+from evalstone.results.alignment import TriedWay as TriedWay
 from evalstone.results.audit import Apply as Apply
 from evalstone.results.audit import Audit as Audit
 from evalstone.results.audit import AuditedScorer as AuditedScorer

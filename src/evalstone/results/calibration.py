@@ -120,6 +120,10 @@ class Calibration(Framed, Shown):
     """Labeled samples that were skipped."""
     n_failed: int = 0
     """Labeled samples that failed."""
+    n_examples: int = 0
+    """Labeled samples with a score that are not counted, because the judge is shown them as examples."""
+    n_aligned_with: int = 0
+    """Labeled samples with a score with which the judge was aligned."""
     n_by_score: int = 0
     """Labeled samples with a score that were chosen by the judge's score: where it was uncertain, or within strata."""
     n_by_hand: int = 0

@@ -81,6 +81,10 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("labeled_without_score", "caution", skipped=calibration.n_skipped, failed=calibration.n_failed)
     if calibration.n_same_family:
         yield note("same_family_labeled", "caution", samples=calibration.n_same_family, of=len(calibration.pairs))
+    if calibration.n_examples:
+        yield note("examples_not_counted", "caution", samples=calibration.n_examples)
+    if calibration.n_aligned_with:
+        yield note("labels_used_to_align", "warning", samples=calibration.n_aligned_with, of=len(calibration.pairs))
     if calibration.stop_reason:
         yield note("calibration_ended_early", "warning", reason=calibration.stop_reason)
     if calibration.keeps_reasoning is not None:

@@ -568,7 +568,7 @@ class JudgeStats:
     """
 
     def __init__(self, rows: list[Sequence[Any]] | None = None) -> None:
-        self._judges: dict[str, _Cascade | _Vote] = {}
+        self._judges: dict[str, _Cascade | _Vote | _Aligned] = {}
         self._seen: set[int] = set()
         self._rows = rows
 
@@ -584,7 +584,7 @@ class JudgeStats:
             if key not in self._seen:
                 group = record.group
                 cluster = _stable_hash(*(("sample", record.sample_id) if group is None else ("group", group)))
-                of_kind = _Cascade if kind == "cascade" else _Vote
+                of_kind = _OF_KINDS.get(str(kind), _Vote)
                 row = (key, call.judge, str(kind), cluster, of_kind.row(call, detail))
                 if self._rows is not None:
                     self._rows.append(row)
@@ -599,7 +599,7 @@ class JudgeStats:
             return
         self._seen.add(key)
         if judge not in self._judges:
-            self._judges[judge] = _Cascade() if kind == "cascade" else _Vote(kind)
+            self._judges[judge] = _OF_KINDS.get(kind, _Vote)(kind)
         self._judges[judge].add(content, cluster)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -629,7 +629,7 @@ class _Costs:
 class _Cascade:
     """One cascade's questions: how many escalated to the fallback judge."""
 
-    def __init__(self) -> None:
+    def __init__(self, _: str) -> None:
         self.fallback = ""
         self.shares, self.clusters = array("d"), array("q")
         """By question, the share that was escalated, and the cluster."""
@@ -729,3 +729,34 @@ class _Vote:
         if self.kind == "self_consistency":
             stats["flip_rate"] = None if agreement is None else 1 - agreement
         return stats
+
+
+class _Aligned:
+    """The questions that an aligned judge was asked as it was aligned."""
+
+    def __init__(self, _: str) -> None:
+        self.questions = 0
+        self.left_out = 0
+        self.changed = 0
+
+    @staticmethod
+    def row(_: JudgeCall, detail: Mapping[str, Any]) -> Sequence[Any]:
+        """What counts of a question: whether an example was left out, and whether a label was changed."""
+        return bool(detail.get("left_out")), bool(detail.get("changed"))
+
+    def add(self, content: Sequence[Any], _: int) -> None:
+        left_out, changed = content
+        self.questions += 1
+        self.left_out += left_out
+        self.changed += changed
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "aligned",
+            "questions": self.questions,
+            "left_out": self.left_out,
+            "changed": self.changed,
+        }
+
+
+_OF_KINDS: Mapping[str, type[_Cascade | _Vote | _Aligned]] = {"cascade": _Cascade, "aligned": _Aligned}

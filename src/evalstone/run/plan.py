@@ -226,6 +226,10 @@ class Plan:
                 judge.check_questions(scorer.name, scorer.questions_to(judge))
             if scorer.asks_shared_judge:
                 self.judge.check_questions(scorer.name, scorer.questions_to(None))
+        for judge in self.judges:
+            of_judge = [s for s in self.scorers if judge in s.judges or (judge is self.judge and s.asks_shared_judge)]
+            if of_judge:
+                judge.check_scorers([scorer.signature for scorer in of_judge])
         for judge in self.priced_judges if asking else ():
             judge.check()
         self.check_repeats()

@@ -8,7 +8,6 @@ and that of scorers which are passed.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -17,17 +16,15 @@ from typing import Any, cast
 from evalstone._core import sync
 from evalstone._core.guards import is_list
 from evalstone._core.json import to_jsonable
-from evalstone.errors import EvalstoneError, JudgeError, ReplyError
-from evalstone.judges.base import Judge
+from evalstone.errors import EvalstoneError
 from evalstone.judges.model import opening_messages
-from evalstone.judges.scripted import ReplayJudge, instructions_named, limits_named
-from evalstone.questions.answers import JudgeAnswer
+from evalstone.judges.scripted import instructions_named
 from evalstone.questions.base import Question
-from evalstone.questions.limits import DEFAULT_LIMITS, narrowest
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.calls import Asked, Prompts
+from evalstone.run.replay_session import ReplaySession
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import QuestionCall, Session
+from evalstone.run.session import Session
 from evalstone.scorers.base import Scorer
 from evalstone.scorers.tables import defined
 from evalstone.types import JudgeCall, Record, Sample, without_fingerprints
@@ -87,7 +84,7 @@ def rebuilt_prompts(
         return Prompts({}, "settings" if has_settings and not info.definition else "other_version")
     if not scorer.may_ask:
         return Prompts({}, "own_code")
-    session = _Replay(record.calls, keeps_reasoning=keeps_reasoning)
+    session = ReplaySession(record.calls, keeps_reasoning=keeps_reasoning)
     try:
         sync.run(_scored(scorer, sample, session))
     except EvalstoneError:
@@ -104,38 +101,6 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> None:
         await score_sample(dataclasses.replace(scorer, judge=None) if scorer.judge else scorer, sample, session)
     finally:
         await session.close()
-
-
-class _Replay(Session):
-    """A session that answers from the calls of a record, and keeps the questions."""
-
-    def __init__(self, calls: Sequence[JudgeCall], *, keeps_reasoning: bool) -> None:
-        limits = narrowest(*(limits_named(call.judge) for call in calls)) if calls else DEFAULT_LIMITS
-        super().__init__(ReplayJudge({}, limits_of_source=limits))
-        self.keep_reasoning = keeps_reasoning
-        self.questions: dict[str, Question[Any]] = {}
-        self._calls = {(call.fingerprint, call.repeat_index): call for call in calls}
-
-    async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
-        return await self._obtain(call)
-
-    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
-        question = call.question
-        stored = self._calls.get((question.fingerprint, call.key.repeat_index))
-        if stored is not None:
-            self.questions[question.fingerprint] = question
-        await asyncio.sleep(0)  # a failure cancels the questions beside it, which are to be seen first
-        if stored is None or stored.answer is None:
-            raise JudgeError("there is no answer")
-        return JudgeAnswer(value=_value(question, stored), judge=stored.judge, probability=stored.probability)
-
-
-def _value(question: Question[Any], call: JudgeCall) -> Any:
-    """The answer of a call: the stored data, or else what is read from the reply."""
-    try:
-        return question.from_jsonable(call.answer)
-    except ReplyError:
-        return question.parse_grounded(call.reply or "", call.alternatives)[0]
 
 
 def _of_calls(

@@ -45,6 +45,7 @@ from evalstone.stats.multiple_testing import Correction as Correction
 from evalstone.stats.multiple_testing import adjust_p_values as adjust_p_values
 from evalstone.stats.multiple_testing import benjamini_hochberg as benjamini_hochberg
 from evalstone.stats.multiple_testing import holm as holm
+from evalstone.stats.nested_selection import Objective as Objective
 from evalstone.stats.paired_tests import McNemar as McNemar
 from evalstone.stats.paired_tests import PairedTest as PairedTest
 from evalstone.stats.panels import PanelVotes as PanelVotes

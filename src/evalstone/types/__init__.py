@@ -1,5 +1,9 @@
 """The data types of an evaluation: samples, messages, trajectories, outcomes and records. All are frozen."""
 
+from evalstone.types.alignment import AlignedQuestion as AlignedQuestion
+from evalstone.types.alignment import WorkedExample as WorkedExample
+from evalstone.types.alignment import material_hash as material_hash
+from evalstone.types.alignment import sample_hash as sample_hash
 from evalstone.types.documents import Passages as Passages
 from evalstone.types.messages import FIELD_ROLES as FIELD_ROLES
 from evalstone.types.messages import NO_USAGE as NO_USAGE
@@ -65,6 +69,7 @@ from evalstone.types.trajectories import TrajectoryExpectation as TrajectoryExpe
 from evalstone.types.trajectories import TrajectoryStep as TrajectoryStep
 
 __all__ = [
+    "AlignedQuestion",
     "CallSource",
     "Drawn",
     "EndingName",
@@ -102,4 +107,5 @@ __all__ = [
     "TrajectoryExpectation",
     "TrajectoryStep",
     "Usage",
+    "WorkedExample",
 ]

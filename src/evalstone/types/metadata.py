@@ -13,9 +13,9 @@ from evalstone._core.validation import read_data
 from evalstone.errors import DataError, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 
-RunKind: TypeAlias = Literal["evaluation", "calibration", "audit", "rubrics"]
-"""The purpose of a run. Calibrations, audits and the writing of rubrics also store runs in the ledger, which don't
-evaluate outputs."""
+RunKind: TypeAlias = Literal["evaluation", "calibration", "audit", "rubrics", "alignment"]
+"""The purpose of a run. Calibrations, audits, alignments and the writing of rubrics also store runs in the ledger,
+which don't evaluate outputs."""
 
 
 @dataclass(frozen=True, kw_only=True)

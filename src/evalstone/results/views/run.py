@@ -319,7 +319,16 @@ def _vote(counts: Mapping[str, Any]) -> str:
     return text
 
 
-_OF_KINDS = {"cascade": _cascade, "panel": _vote, "self_consistency": _vote}
+def _aligned(counts: Mapping[str, Any]) -> str:
+    text = f"{count(counts['questions'], 'question')} asked as aligned"
+    if counts["changed"]:
+        text += f", {count(counts['changed'], 'answer')} changed by mapped probabilities"
+    if counts["left_out"]:
+        text += f"; {count(counts['left_out'], 'sample')} judged without the example that it is itself"
+    return text
+
+
+_OF_KINDS = {"aligned": _aligned, "cascade": _cascade, "panel": _vote, "self_consistency": _vote}
 
 
 def _missing(run: Run) -> Iterator[Section]:

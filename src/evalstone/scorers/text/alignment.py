@@ -11,7 +11,7 @@ from evalstone._core.declarations import TEXTS, Range
 from evalstone._core.display import part_of
 from evalstone.agents.messages import conversation_history
 from evalstone.errors import OutcomeError
-from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
+from evalstone.questions.alignment import PARTS, AlignmentParts, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
@@ -24,7 +24,7 @@ USER: Mapping[str, float] = {"intent": 0.4, "requirements": 0.3, "completeness":
 SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completeness": 0.15, "appropriateness": 0.15}
 
 
-def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
+def weighted_sum(judged: AlignmentParts, weights: Mapping[str, float]) -> float:
     """Σ of weight · score over the four parts, added in that order."""
     total = 0.0
     for part in PARTS:
@@ -32,7 +32,7 @@ def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
     return total
 
 
-def alignment(judged: Alignment, mode: AlignmentMode, both: Mapping[str, float] = SYSTEM) -> float:
+def alignment(judged: AlignmentParts, mode: AlignmentMode, both: Mapping[str, float] = SYSTEM) -> float:
     """PromptAlignment's formula. both: the weights of the second term in mode "both".
 
     In floating point, the weights add up to slightly less than 1, so perfect scores return 1 directly.
@@ -124,7 +124,7 @@ class PromptAlignment(DefinedText):
         return Score(self.compute(judged, mode) * self.scale, _parts_reason(judged), evidence=judged)
 
 
-def _parts_reason(judged: Alignment) -> str:
+def _parts_reason(judged: AlignmentParts) -> str:
     parts = [(name, getattr(judged, name)) for name in PARTS]
     texts = [f"{name} {p.score:g}" + (f" (missing: {listed(p.lacking)})" if p.lacking else "") for name, p in parts]
     return "; ".join(texts) + "."
