@@ -34,13 +34,13 @@ def arrivals(
     """When calls arrive, with their tokens.
 
     processes: how many calls each takes a slice for, and how long it pauses after a call. chance: what falls out of
-    clocks, as shares of the longest: how late a call starts, and how long it is under way.
+    clocks, as shares of the longest: how late a call starts, and how long it is under way. One of five is in time.
     """
     schedule, slices = Schedule(), [Slice() for _ in processes]
     events: list[tuple[float, int, float | None, int]] = [(0.0, at, None, 0) for at in range(len(processes))]
     heapq.heapify(events)
     found: list[tuple[float, int]] = []
-    luck = 0
+    luck = takes = 0
     while events and len(found) < 150:
         now, process, at, number = heapq.heappop(events)
         size, idle = processes[process]
@@ -51,7 +51,8 @@ def arrivals(
             found.append((now + under_way, amount))
             heapq.heappush(events, (now + idle, process, None, number + 1))
         elif (at := slices[process].take(seconds, now)) is not None:
-            late = 1.5 * LATE * chance[(luck + 1) % len(chance)] * (luck % 5 > 0)
+            takes += 1
+            late = 1.5 * LATE * chance[(luck + 1) % len(chance)] * (takes % 5 > 0)
             heapq.heappush(events, (max(at, now) + late, process, at, number))
         elif (later := slices[process].end - LEAD) > now:
             heapq.heappush(events, (later, process, None, number))
