@@ -27,6 +27,8 @@ GERMAN = "Bern liegt in der Schweiz und ist die Hauptstadt des Landes."
         ("ベルンはスイスの首都です。", "kana"),
         ("베른은 스위스의 수도입니다.", "hangul"),
         ("برن عاصمة سويسرا.", "arabic"),
+        ("La réponse est la ville de Paris, qui est en France.", "latin"),
+        ("Charles de Gaulle and the mayor of La Paz met in a hotel de luxe.", ""),
         ("Paris.", ""),
         ("Ada Lovelace, Charles Babbage, Alan Turing, Grace Hopper, John von Neumann, Claude Shannon", ""),
         ("", ""),

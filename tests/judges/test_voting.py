@@ -264,6 +264,7 @@ def test_what_a_judge_lists_by_itself_is_not_voted_on() -> None:
         "list_questions",
         "list_requests",
         "list_statements",
+        "write_criteria",
     }
     assert [is_votable(question) for question in OWN] == [True, True, True, True, False]
 

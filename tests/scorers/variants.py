@@ -127,4 +127,5 @@ OTHERS: Mapping[str, list[Any]] = {
     "arguments": ["subset", "ignore"],
     "longest": [50],
     "layout": ["minicheck"],
+    "generate": [True],
 }

@@ -497,7 +497,7 @@ def test_plots_periods_and_their_links_are_those_of_the_scores(client: Client, u
     assert "2027-01-15 13:00 to 2027-02-01 06:00 UTC" in page.words
     rows = page.text.partition("By time</h2>")[2].partition("</section>")[0]
     found = re.findall(
-        r'href="([^"]*)">2027[^<]*</a>.*?class="mean">([^<]*)</span> <span class="under">(\d+)<', rows, re.S
+        r'href="([^"]*)">2027[^<]*</a>.*?class="mean">([^<]*)</span> <span class="under">n = (\d+)<', rows, re.S
     )
     assert [(mean, int(n)) for _, mean, n in found] == [("0.675", 2), ("0.600", 1), ("0.525", 2)]
     for address, mean, n in found:

@@ -57,6 +57,7 @@ _LETTERS = 20
 _LATIN = re.compile("[\x00-\u024f\u1e00-\u1eff\u2000-\u206f\u20a0-\u20bf]+")
 _MOST_FOREIGN = 0.3
 _FEWEST_WORDS = 8
+_FEWEST_SHARED = 3
 _FEWEST_COMMON = 0.12
 """The least share of common English words among those of an English text."""
 
@@ -81,6 +82,8 @@ def language_of(text: str) -> str:
         first, second, *_ = (*sorted(counts.values(), reverse=True), 0)
         if first >= 2 and first >= 1.5 * second:
             return max(counts, key=lambda name: counts[name])
+        if first >= _FEWEST_SHARED and "en" not in counts:  # related languages share words
+            return "latin"
     if len(words) < _FEWEST_WORDS or text.count(",") * 4 >= len(words):
         return ""
     common = sum(word in STOPWORDS for word in words)

@@ -68,7 +68,7 @@ LEDGER_COMMANDS = {
 }
 COMMANDS = {
     "run": ("run", "Score a dataset."),
-    "check": ("check", "Check a dataset before a run: fields, problems, scorers."),
+    "check": ("check", "Check a dataset before a run."),
     "score": ("run", "Score one sample."),
     "demo": ("run", "Score 60 bundled RAG answers with the lexical judge."),
     "scorers": ("catalog", "List the scorers, or describe one."),

@@ -28,7 +28,7 @@ MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
 _TABLES = (".csv", ".tsv")
-_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*+")\s*(:)?|[{}\[\]]', re.DOTALL)
+_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")\s*(:)?|[{}\[\]]', re.DOTALL)
 
 
 @dataclass(frozen=True)
