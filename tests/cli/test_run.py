@@ -284,7 +284,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "data.jsonl", "--threshold", "1"], "unknown option --threshold; did you mean --min or --max?"),
         (["calibrat"], "unknown command 'calibrat'; did you mean calibrate?"),
         (["ledger", "inf"], "unknown command 'inf'; did you mean info?"),
-        (["zzz"], "unknown command 'zzz'; known: annotate, audit"),
+        (["zzz"], "unknown command 'zzz'; known: align, annotate, audit"),
         (
             ["run", "data.jsonl", "-s", "faithfulness", "--sequential"],
             "requires --min, --max or --max-regression",
