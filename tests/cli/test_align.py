@@ -83,6 +83,15 @@ def test_without_a_gain_nothing_is_written(tmp_path: Path, evalstone: Evalstone)
         assert sum(text in system for system in systems) == 40
 
 
+def test_labels_are_read_once_so_that_they_may_come_from_a_pipe(evalstone: Evalstone) -> None:
+    write(labeled(40))
+    lines = Path("labels.jsonl").read_text(encoding="utf-8")
+    done = evalstone("align", "--labels", "-", "-s", SCORER, "-j", "lexical", "-q", typed=lines)
+    of_file = evalstone("align", "--labels", "labels.jsonl", "-s", SCORER, "-j", "lexical", "-q")
+    assert (done.returncode, done.stderr) == (of_file.returncode, of_file.stderr)
+    assert done.stdout.partition("\n")[2] == of_file.stdout.partition("\n")[2] != ""
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

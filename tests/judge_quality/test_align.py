@@ -13,7 +13,7 @@ import pytest
 
 from evalstone import ConfigError, DataError, ScriptedJudge, calibrate, evaluate
 from evalstone._core import sync
-from evalstone.judge_quality.align import estimate_alignment
+from evalstone.judge_quality.align import AlignmentTask
 from evalstone.judges import Aligned, AlignmentFile, align, parse_judge
 from evalstone.models.provider import Completion
 from evalstone.questions import AgreesWithContext, ClaimSupported
@@ -291,7 +291,7 @@ def test_each_way_asks_about_each_sample_once_and_a_second_time_nobody(tmp_path:
     with serving(chat) as server:
         judge = parse_judge({"model": "vllm/x", "base_url": server.url, "prices": [1.0, 2.0]})
         arguments: dict[str, Any] = {"judge": judge, "ledger": ledger, "examples": 2}
-        work = sync.run(estimate_alignment(rows, "relevancy_check", **arguments))
+        work = sync.run(AlignmentTask.of(rows, "relevancy_check", judge=judge, examples=2).estimated(ledger))
         assert server.requests == []
         assert (work.samples, work.compared, work.ways, work.calls) == (60, 48, 2, 108)
         # A budget that runs out ends it early, and what was paid is not paid again.

@@ -26,7 +26,7 @@ from evalstone import (
     write_run,
 )
 from evalstone._core import sync
-from evalstone.judge_quality.align import estimate_alignment
+from evalstone.judge_quality.align import AlignmentTask
 from evalstone.judges import align
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
@@ -90,7 +90,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "calibration": made,
         "alignment": align(labeled(60), "relevancy_check", judge=ScriptedJudge(strict), examples=2, ledger=None),
         "alignment estimate": sync.run(
-            estimate_alignment(labeled(60), "relevancy_check", judge="lexical", ledger=None)
+            AlignmentTask.of(labeled(60), "relevancy_check", judge="lexical").estimated(None)
         ),
         "judges": compare_judges(
             replace(made, judge=name, cost=0.001, seconds=0.25) for name in ("first", "second", "third")

@@ -24,7 +24,7 @@ from evalstone.cli.output import (
     to_stderr,
     written,
 )
-from evalstone.cli.values import finite, judge_spec, scorer_specs
+from evalstone.cli.values import judge_spec, scorer_specs
 from evalstone.errors import ConfigError, absent, repeated
 from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
@@ -35,28 +35,12 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    labels: Annotated[
-        str, option("--labels FILE", "Data", "Samples with label columns; with --data, IDs and labels.", complete=FILE)
-    ],
-    data: Annotated[
-        Value, option("--data FILE", "Data", "The samples, if the labels are in a separate file.", complete=FILE)
-    ] = None,
-    label: Annotated[Values, option("--label COLUMN", "Data", "A column of labels; one per annotator.")] = None,
-    positive: Annotated[
-        Values, option("--positive WORD", "Data", "A label that means yes; all others mean no.")
-    ] = None,
-    label_range: Annotated[
-        Value, option("--label-range LOW:HIGH", "Data", "The range of numeric labels, such as 1:5.")
-    ] = None,
-    label_threshold: Annotated[
-        float | None,
-        option(
-            "--label-threshold LABEL",
-            "Data",
-            "The lowest label that means yes, on the scorer's scale.",
-            default="half the scale",
-        ),
-    ] = None,
+    labels: options.Labels,
+    data: options.LabeledData = None,
+    label: options.LabelColumns = None,
+    positive: options.Positive = None,
+    label_range: options.LabelRange = None,
+    label_threshold: options.LabelThreshold = None,
     map: options.Map = None,
     keep_reasoning: options.KeepReasoning = False,
     scorer: Annotated[
@@ -135,7 +119,6 @@ def calibrate(
         raise ConfigError(repeated("--judge", twice[0], f"the judge {twice[0]} is named twice"))
     for each in judges:
         each.check()
-    numbers = None if label_range is None else _label_range(label_range)
     resume = RESUME if cache else WITHOUT_NO_CACHE
     made: list[Calibration] = []
     with interruptible(resume=resume) as stop:
@@ -148,7 +131,7 @@ def calibrate(
                     judge=one,
                     label=label or (),
                     positive=positive or (),
-                    label_range=numbers,
+                    label_range=label_range,
                     label_threshold=label_threshold,
                     objective=cast("MeasureName", objective.replace("-", "_")),
                     calibrator=calibrator,
@@ -210,36 +193,13 @@ def calibrate(
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 
-def _label_range(text: str) -> tuple[float, float]:
-    low, colon, high = text.partition(":")
-    if not colon:
-        raise ConfigError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}")
-    return finite(low, "--label-range"), finite(high, "--label-range")
-
-
 def align(
-    labels: Annotated[
-        str, option("--labels FILE", "Data", "Samples with label columns; with --data, IDs and labels.", complete=FILE)
-    ],
-    data: Annotated[
-        Value, option("--data FILE", "Data", "The samples, if the labels are in a separate file.", complete=FILE)
-    ] = None,
-    label: Annotated[Values, option("--label COLUMN", "Data", "A column of labels; one per annotator.")] = None,
-    positive: Annotated[
-        Values, option("--positive WORD", "Data", "A label that means yes; all others mean no.")
-    ] = None,
-    label_range: Annotated[
-        Value, option("--label-range LOW:HIGH", "Data", "The range of numeric labels, such as 1:5.")
-    ] = None,
-    label_threshold: Annotated[
-        float | None,
-        option(
-            "--label-threshold LABEL",
-            "Data",
-            "The lowest label that means yes, on the scorer's scale.",
-            default="half the scale",
-        ),
-    ] = None,
+    labels: options.Labels,
+    data: options.LabeledData = None,
+    label: options.LabelColumns = None,
+    positive: options.Positive = None,
+    label_range: options.LabelRange = None,
+    label_threshold: options.LabelThreshold = None,
     map: options.Map = None,
     keep_reasoning: options.KeepReasoning = False,
     scorer: Annotated[
@@ -288,8 +248,8 @@ def align(
     --judge 'MODEL(align=FILE)'.
     """
     from evalstone._core import sync
-    from evalstone.judge_quality.align import align as run_alignment
-    from evalstone.judge_quality.align import estimate_alignment
+    from evalstone.judge_quality.align import AlignmentTask
+    from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.views.alignment import estimate_text
 
@@ -301,32 +261,38 @@ def align(
         parsed.check()
     resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
-        arguments: dict[str, Any] = {
-            "data": data,
-            "judge": parsed,
-            "wording": wordings,
-            "examples": examples,
-            "objective": objective,
-            "label": label or (),
-            "positive": positive or (),
-            "label_range": None if label_range is None else _label_range(label_range),
-            "label_threshold": label_threshold,
-            "slice_by": slice_by or (),
-            "map": map,
-            "keep_reasoning": keep_reasoning,
-            "budget": budget,
-            "cache": cache,
-            "concurrency": concurrency,
-            "ledger": DEFAULT_LEDGER if ledger is None else ledger,
-            "progress": not quiet and sys.stderr.isatty(),
-            "stop": stop,
-        }
-        work = sync.run(estimate_alignment(labels, spec, **arguments))
+        task = AlignmentTask.of(
+            labels,
+            spec,
+            data=data,
+            judge=parsed,
+            wording=wordings,
+            examples=examples,
+            objective=objective,
+            slice_by=tuple(slice_by or ()),
+            config=LabelConfig(
+                label=tuple(label or ()),
+                positive=tuple(positive or ()),
+                label_range=label_range,
+                label_threshold=label_threshold,
+            ),
+            options=JudgeOptions(
+                concurrency=concurrency,
+                cache=cache,
+                budget=budget,
+                map=map,
+                keep_reasoning=keep_reasoning,
+                progress=not quiet and sys.stderr.isatty(),
+                stop=stop,
+            ),
+        )
+        location = DEFAULT_LEDGER if ledger is None else ledger
+        work = sync.run(task.estimated(location))
         result = None
         if not dry_run:
             if not quiet:
                 to_stderr(estimate_text(work))
-            result = run_alignment(labels, spec, **arguments)
+            result = sync.run(task.aligned(location))
     if result is None:
         present(work.view(COMMAND_LINE), formats(work.view(COMMAND_LINE), outputs, work.to_dict()))
         return ExitCode.OK

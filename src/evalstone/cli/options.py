@@ -22,7 +22,7 @@ from evalstone._core.times import moment
 from evalstone.cli import completion
 from evalstone.cli.completion import FILE, FOLDER, Complete
 from evalstone.cli.output import STDOUT
-from evalstone.cli.values import field_columns, number, numbers_or_one, separators
+from evalstone.cli.values import field_columns, label_range, number, numbers_or_one, separators
 from evalstone.errors import ConfigError
 
 Panel: TypeAlias = Literal[
@@ -275,6 +275,29 @@ KeepReasoning: TypeAlias = Annotated[
 ]
 Data: TypeAlias = Annotated[
     Value, option("--data FILE", "Data", "The run's samples, if they were not saved with it.", complete=FILE)
+]
+Labels: TypeAlias = Annotated[
+    str, option("--labels FILE", "Data", "Samples with label columns; with --data, IDs and labels.", complete=FILE)
+]
+LabeledData: TypeAlias = Annotated[
+    Value, option("--data FILE", "Data", "The samples, if the labels are in a separate file.", complete=FILE)
+]
+LabelColumns: TypeAlias = Annotated[Values, option("--label COLUMN", "Data", "A column of labels; one per annotator.")]
+Positive: TypeAlias = Annotated[
+    Values, option("--positive WORD", "Data", "A label that means yes; all others mean no.")
+]
+LabelRange: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    option("--label-range LOW:HIGH", "Data", "The range of numeric labels, such as 1:5.", parse=label_range),
+]
+LabelThreshold: TypeAlias = Annotated[
+    float | None,
+    option(
+        "--label-threshold LABEL",
+        "Data",
+        "The lowest label that means yes, on the scorer's scale.",
+        default="half the scale",
+    ),
 ]
 SliceBy: TypeAlias = Annotated[
     Values, option("--slice-by FIELD", "Data", "Also report each value of this metadata field.")

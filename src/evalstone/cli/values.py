@@ -140,6 +140,14 @@ def finite(text: str, label: str) -> float:
     return value
 
 
+def label_range(text: str, option: str) -> tuple[float, float]:
+    """`1:5` as the lowest and the highest label. Raises ConfigError for anything else."""
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise ConfigError(f"{option} takes LOW:HIGH, such as 1:5, not {text!r}")
+    return finite(low, option), finite(high, option)
+
+
 def number(text: str, option: str, least: float | None, most: float | None, *, whole: bool) -> float:
     """A finite number within limits. Raises ConfigError with the option and what it takes."""
     try:

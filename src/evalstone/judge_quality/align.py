@@ -7,7 +7,6 @@ answers and estimates the gain. Each way asks about each sample once; the answer
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -41,7 +40,7 @@ from evalstone.questions.base import Question
 from evalstone.questions.decisions import answered_with, distributions, options_of
 from evalstone.results.alignment import Alignment, AlignmentEstimate, Measured, TriedWay
 from evalstone.results.calibration import LabeledScore
-from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
+from evalstone.results.labels import LabeledSamples
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.dry_run import estimate
@@ -140,7 +139,7 @@ async def aalign(
         JudgeError: no labeled sample was scored.
         ConfigError: an argument is invalid, or nothing of the scorer can be aligned for this judge.
     """
-    task = _Task.of(
+    task = AlignmentTask.of(
         labels,
         scorer,
         data=data,
@@ -171,25 +170,6 @@ async def aalign(
 align = sync.blocking(aalign)
 
 
-async def estimate_alignment(
-    labels: Samples | Mapping[str, Any], scorer: ScorerSpec = "faithfulness", **arguments: Any
-) -> AlignmentEstimate:
-    """The calls that `align` would make at most, without making any. Arguments and errors are those of `align`."""
-    ledger = arguments.pop("ledger", DEFAULT_LEDGER)
-    names = {field.name for field in dataclasses.fields(LabelConfig)}
-    config = {name: arguments.pop(name) for name in names & arguments.keys()}
-    own = {
-        name: arguments.pop(name) for name in ("data", "judge", "wording", "examples", "objective") if name in arguments
-    }
-    slice_by = texts_of(arguments.pop("slice_by", ()))
-    for name in ("label", "positive"):
-        config[name] = texts_of(config.get(name, ()))
-    task = _Task.of(
-        labels, scorer, config=LabelConfig(**config), slice_by=slice_by, options=JudgeOptions(**arguments), **own
-    )
-    return await task.estimated(ledger)
-
-
 @dataclass(frozen=True)
 class _Way:
     """One way to ask the judge."""
@@ -205,7 +185,7 @@ class _Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
+class AlignmentTask:
     """What is to be aligned with which labels."""
 
     scorer: Scorer
@@ -234,15 +214,16 @@ class _Task:
         labels: Samples | Mapping[str, Any],
         scorer: ScorerSpec,
         *,
-        config: LabelConfig,
-        options: JudgeOptions,
+        config: LabelConfig | None = None,
+        options: JudgeOptions | None = None,
         data: Samples | None = None,
         judge: JudgeSpec = "lexical",
         wording: str | Iterable[str] = (),
         examples: int = 4,
         objective: Objective = "accuracy",
         slice_by: tuple[str, ...] = (),
-    ) -> _Task:
+    ) -> AlignmentTask:
+        """Read the labels. Arguments and errors are those of `align`."""
         check_argument("examples", examples, Annotated[int, Range(0, MOST_EXAMPLES)])
         if objective not in ("accuracy", "brier"):
             raise ConfigError(invalid(Setting("objective"), "accuracy or brier", objective))
@@ -256,11 +237,8 @@ class _Task:
         parsed = judge_for((chosen,), judge)
         if isinstance(parsed, Aligned):
             raise ConfigError(f"{parsed.identity} is aligned already; name the judge without align")
-        threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold
-        if threshold > chosen.scale:
-            raise ConfigError(invalid(Setting("label_threshold"), f"at most {chosen.scale:g}", threshold))
-        reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
-        labeled = read_labels(labels, reader, data=data, columns=config.label, map=options.map)
+        options = options or JudgeOptions()
+        labeled, threshold = (config or LabelConfig()).read(labels, chosen, data=data, map=options.map)
         pairs = {name: LabeledScore(name, 0.0, row) for name, row in labeled.labels.items()}
         found = {name: pair.truth(threshold, chosen.scale) for name, pair in pairs.items()}
         truths = {name: truth for name, truth in found.items() if truth is not None}
@@ -300,7 +278,10 @@ class _Task:
         return Dataset(samples, self.labeled.dataset.name)
 
     async def estimated(self, ledger: str | Path | None) -> AlignmentEstimate:
-        """The calls at most. Examples aren't known yet, so their length is that of the questions."""
+        """The calls that `aligned` makes at most, without making any.
+
+        Examples aren't known yet, so their length is that of the questions.
+        """
         everything = self.of_samples((*self.pool, *self.rest))
         plan = self.options.plan("alignment", everything, [self.scorer], self.judge)
         first = await estimate(plan, ledger=ledger if self.options.cache else None)
@@ -433,7 +414,7 @@ class _Task:
 class _Seen:
     """What the judge was asked about each labeled sample, and what its labels mean."""
 
-    task: _Task
+    task: AlignmentTask
     question: AlignedQuestion
     """The kind of question that decides, as it is asked now."""
     asked: Mapping[str, tuple[Question[Any], ...]]
@@ -446,7 +427,7 @@ class _Seen:
     notes: tuple[Note, ...] = ()
 
     @classmethod
-    async def of(cls, task: _Task, run: Run) -> _Seen:
+    async def of(cls, task: AlignmentTask, run: Run) -> _Seen:
         """Find the kind of question whose labels decide the score. Raises ConfigError if there is none, or several."""
         scorer = task.scorer
         samples = {sample.id: sample for sample in (*task.pool, *task.rest)}
@@ -639,7 +620,7 @@ def _mapping(chosen: AlignedQuestion) -> Reread:
     return reread
 
 
-async def _scores_of_labels(task: _Task, sample: Sample, record: Record, kind: str) -> dict[str, float]:
+async def _scores_of_labels(task: AlignmentTask, sample: Sample, record: Record, kind: str) -> dict[str, float]:
     """By label, the score of a sample, divided by the scale, if all of its labels are this one. Labels without a score
     are left out."""
     questions = ReplaySession(record.calls, keeps_reasoning=task.options.keep_reasoning)

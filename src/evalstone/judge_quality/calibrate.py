@@ -123,6 +123,23 @@ class LabelConfig:
     def __post_init__(self) -> None:
         check_settings(self)
 
+    def read(
+        self, labels: Samples | Mapping[str, Any], scorer: Scorer, *, data: Samples | None, map: ColumnMapping | None
+    ) -> tuple[LabeledSamples, float]:
+        """The labels on the scorer's scale, and the lowest of them that counts as yes.
+
+        Raises:
+            DataError: The labels can't be read.
+            ConfigError: The threshold is above the scale.
+        """
+        threshold = scorer.scale / 2 if self.label_threshold is None else self.label_threshold
+        if threshold > scorer.scale:
+            raise ConfigError(
+                invalid(Setting("label_threshold"), f"at most {scorer.scale:g}", threshold, f"{threshold:g}")
+            )
+        reader = LabelReader(scorer.scale, scorer.lower_is_better, self.positive, self.label_range)
+        return read_labels(labels, reader, data=data, columns=self.label, map=map), threshold
+
 
 def texts_of(value: str | Iterable[str]) -> tuple[str, ...]:
     """One text or several."""
@@ -222,13 +239,7 @@ async def acalibrate(
         raise ConfigError(f"a calibration needs one scorer, not {len(scorers)}")
     chosen = scorers[0]
     check_names(config.objective, config.calibrator)
-    label_threshold = chosen.scale / 2 if label_threshold is None else label_threshold
-    if label_threshold > chosen.scale:
-        raise ConfigError(
-            invalid(Setting("label_threshold"), f"at most {chosen.scale:g}", label_threshold, f"{label_threshold:g}")
-        )
-    reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
-    labeled = read_labels(labels, reader, data=data, columns=config.label, map=options.map)
+    labeled, yes_from = config.read(labels, chosen, data=data, map=options.map)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     files = _file(labels), _file(data)
@@ -245,7 +256,7 @@ async def acalibrate(
     async def calibrated(one: Judge, shown: SelectiveRisk | None = None) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         aligned_with = {each for found in alignments_in(one) for each in found.labeled}
-        unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
+        unfitted = _unfitted(run, chosen, labeled, yes_from, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
@@ -266,7 +277,7 @@ async def acalibrate(
             raise ConfigError(Setting("risk"), f" chooses the threshold of a cascade; {parsed.identity} is none")
         keeping = keeping_all(parsed)
         run = await options.run("calibration", labeled.dataset, [chosen], keeping, ledger)
-        kept = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
+        kept = _unfitted(run, chosen, labeled, yes_from, files, keys, in_ledger=ledger is not None)
         if run.stop_reason:
             return kept
         truths = {pair.sample_id: pair.truth(kept.label_threshold, kept.scale) for pair in kept.pairs}
