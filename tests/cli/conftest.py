@@ -44,7 +44,7 @@ def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         with monkeypatch.context() as patched:
             patched.setattr(sys, "argv", ["evalstone", *arguments])
             patched.setattr(sys.modules["__main__"], "__package__", "")  # not that of `python -m pytest`
-            patched.setattr(sys, "stdin", io.StringIO(typed))
+            patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="utf-8"))
             # What the command replaces for its process.
             for module, name in ((sys, "excepthook"), (threading, "excepthook"), (warnings, "formatwarning")):
                 patched.setattr(module, name, getattr(module, name))
