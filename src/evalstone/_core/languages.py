@@ -90,6 +90,11 @@ def language_of(text: str) -> str:
     return "latin" if common < _FEWEST_COMMON * len(words) and len(counts) < 2 else ""
 
 
+def is_foreign(language: str) -> bool:
+    """Whether a language that `language_of` tells isn't English. False if it is unclear."""
+    return language not in ("en", "")
+
+
 def _script(letters: str) -> str:
     counts = Counter(match.lastgroup or "" for match in SCRIPTS.finditer(letters))
     if counts["kana"] and counts["han"]:

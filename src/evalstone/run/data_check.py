@@ -15,6 +15,7 @@ from evalstone._core import sync
 from evalstone._core.display import count, escaped, joined, named, nearest, safe
 from evalstone._core.files import encoding_of
 from evalstone._core.json import storable
+from evalstone._core.languages import is_foreign
 from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
@@ -308,7 +309,7 @@ class _Inspection:
         options += (f"--split {shlex.quote(f'{name}={separator}')}" for name, separator in (self.split or {}).items())
         options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
         options += [f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else []
-        foreign = sum(number for name, number in self.languages.items() if name not in ("en", ""))
+        foreign = sum(number for name, number in self.languages.items() if is_foreign(name))
         unanswered = any(able[name].judged and name not in _SUGGESTED for name in chosen)
         if unanswered or 2 * foreign > self.samples:
             options.append(f"--judge {_MODEL}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from evalstone._core.languages import is_foreign
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
@@ -58,7 +59,7 @@ class LexicalJudge(Judge):
         total = foreign = 0
         for sample in samples:
             total += 1
-            foreign += sample_language(sample) not in ("en", "")
+            foreign += is_foreign(sample_language(sample))
         return (note("not_in_english", "warning", samples=foreign, of=total),) if foreign else ()
 
     def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
