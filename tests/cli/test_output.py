@@ -23,7 +23,7 @@ from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.views import metadata_text
-from evalstone.report.view import JUDGE_WIDTH, bare_judge
+from evalstone.report.view import JUDGE_WIDTH, bare_judge, bare_judges
 from tests.cli.conftest import Evalstone
 from tests.runs import run_of
 
@@ -209,6 +209,13 @@ def test_a_judge_is_shown_without_its_settings_and_endpoint_in_a_column() -> Non
     assert bare_judge("vllm/m(https://h/v1)(temperature=0)@2") == "vllm/m@2"
     assert bare_judge("panel (of 3)") == "panel (of 3)"
     assert len(bare_judge("j" * 100)) == JUDGE_WIDTH
+
+
+def test_judges_whose_bare_names_are_equal_are_told_apart() -> None:
+    alone, *same = "openai/m(seed=1)", "vllm/m(http://a:1/v1)", "vllm/m(http://b:1/v1)"
+    assert bare_judges([alone, *same, alone]) == {alone: "openai/m", same[0]: same[0], same[1]: same[1]}
+    long = [f"panel({'j' * 100}, {last})" for last in "ab"]
+    assert bare_judges(long) == dict(zip(long, long, strict=True))
 
 
 def test_a_text_within_metadata_is_empty_where_there_is_none() -> None:

@@ -11,6 +11,7 @@ import pytest
 from evalstone import LexicalJudge, ScriptedJudge, calibrate
 from evalstone.errors import ConfigError
 from evalstone.results import Calibration, JudgeComparison, compare_judges
+from evalstone.results.views.calibration import calibrations_table
 
 N = 120
 
@@ -84,6 +85,14 @@ def test_no_judge_is_advised_if_none_is_usable(judges: dict[str, Calibration]) -
     assert (found.advice.kind, found.passed) == ("no_judge_usable", False)
     few = [made(name, n=8) for name in ("one", "two")]
     assert (compare_judges(few).advice.kind, compare_judges(few).passed) == ("no_judge_told", None)
+
+
+def test_judges_that_differ_in_the_base_url_alone_are_told_apart(judges: dict[str, Calibration]) -> None:
+    names = ["vllm/m(http://a:1/v1)", "vllm/m(http://b:1/v1)"]
+    same = [replace(judges["good"], judge=name) for name in names]
+    found = compare_judges([*same, replace(judges["fair"], judge="vllm/other(http://a:1/v1)")])
+    assert [row[0].text for row in found.view().sections[1].tables[0].rows] == [*names, "vllm/other"]
+    assert [row[0].text for row in calibrations_table("judge", same).rows] == names
 
 
 def test_the_data_are_json(judges: dict[str, Calibration]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from evalstone._core.display import money, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.csv import Value, csv_rows
-from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, bare_judge, table, words
+from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, bare_judges, table, words
 
 if TYPE_CHECKING:
     from evalstone.ledger.base import RunRow
@@ -47,22 +47,26 @@ def _counts(info: LedgerInfo) -> Iterator[str]:
 def _info_tables(info: LedgerInfo) -> Iterator[Table]:
     if info.answered_by:
         columns = (words("answered by"), Column("answers"), Column("tokens"), Column("cost"))
-        yield table("Answers by judge and target", columns, map(_totals_row, info.answered_by))
+        yield table("Answers by judge and target", columns, _totals_rows(info.answered_by))
     if info.latest:
         columns = map(words, ("run", "started", "finished", "name", "dataset", "judge"))
-        yield table("Latest runs", [*columns], map(_latest_row, info.latest))
+        yield table("Latest runs", [*columns], _latest_rows(info.latest))
 
 
-def _totals_row(line: Totals) -> Sequence[str]:
-    unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
-    name = f"target {line.name}" if line.is_target else bare_judge(line.name)
-    return name, f"{line.answers:,}", f"{line.tokens:,}", f"{money(line.cost)}{unpriced}"
+def _totals_rows(lines: Sequence[Totals]) -> Iterator[Sequence[str]]:
+    judges = bare_judges(line.name for line in lines if not line.is_target)
+    for line in lines:
+        unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
+        name = f"target {line.name}" if line.is_target else judges[line.name]
+        yield name, f"{line.answers:,}", f"{line.tokens:,}", f"{money(line.cost)}{unpriced}"
 
 
-def _latest_row(row: RunRow) -> Sequence[Cell | str]:
-    judge = bare_judge(metadata_text(row.metadata, "judge", "identity"))
-    name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
-    return row.id, row.started, row.finished or "-", _given(name, ""), _given(dataset, ""), judge
+def _latest_rows(rows: Sequence[RunRow]) -> Iterator[Sequence[Cell | str]]:
+    judges = [metadata_text(row.metadata, "judge", "identity") for row in rows]
+    names = bare_judges(judges)
+    for row, judge in zip(rows, judges, strict=True):
+        name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
+        yield row.id, row.started, row.finished or "-", _given(name, ""), _given(dataset, ""), names[judge]
 
 
 def _given(text: str, absent: str = "-") -> Cell:

@@ -443,6 +443,15 @@ def bare_judge(identity: str) -> str:
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 
+def bare_judges(identities: Iterable[str]) -> dict[str, str]:
+    """By identity, the bare names of judges that are shown beside each other: those of different judges with the same
+    one are their identities."""
+    of_name: dict[str, list[str]] = {}
+    for identity in dict.fromkeys(identities):
+        of_name.setdefault(bare_judge(identity), []).append(identity)
+    return {each: name if len(same) == 1 else safe(each) for name, same in of_name.items() for each in same}
+
+
 def direction(lower_is_better: bool) -> str:
     """The better direction of a score, in words."""
     return LOWER if lower_is_better else HIGHER

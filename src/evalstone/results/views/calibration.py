@@ -19,6 +19,7 @@ from evalstone.report.view import (
     Tone,
     View,
     bare_judge,
+    bare_judges,
     table,
     words,
 )
@@ -276,13 +277,14 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
 
     names = (title, "scorer", "labels", "verdict", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]")
     columns = map(words, names)
+    judges = bare_judges(one.judge for one in calibrations)
     rows: list[Sequence[str]] = []
     for one in calibrations:
         measures = verdicts_at(one, one.default_threshold).measures
         labels = f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled"
         rows.append(
             (
-                bare_judge(one.judge),
+                judges[one.judge],
                 safe(without_fingerprints(one.signature), 60),
                 safe(labels, 60),
                 use_text(one.verdict)[0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evalstone._core.display import limits, number, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import sentences_of
-from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judge, table, words
+from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judges, table, words
 from evalstone.results.views.calibration import USES
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYT
         Column("$ per 1,000"),
         Column("s per sample"),
     )
-    rows = [_row(judge) for judge in comparison.judges]
+    names = bare_judges(judge.judge for judge in comparison.judges)
+    rows = [_row(names[judge.judge], judge) for judge in comparison.judges]
     notes = [
         "ECE: expected calibration error, 0 is best. Accuracy at the scorer's default threshold, on the same samples.",
         "Price and time of a sample that is asked anew: what its answers cost and took when they were given.",
@@ -52,10 +53,10 @@ def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYT
     )
 
 
-def _row(judge: JudgedJudge) -> list[Cell]:
+def _row(name: str, judge: JudgedJudge) -> list[Cell]:
     use, tone = USES[judge.use]
     return [
-        Cell(bare_judge(judge.judge)),
+        Cell(name),
         Cell(use, tone),
         *_estimate(judge.auroc),
         *_estimate(judge.ece),

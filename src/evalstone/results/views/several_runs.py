@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import digits_for, limits, listed, money, number
-from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judge, table, words
+from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judges, table, words
 from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles
 from evalstone.types import Failed, RunMetadata, StoredScorer, StoredTarget
 
@@ -23,12 +23,18 @@ def saved_runs_view(saved: SavedRuns) -> View:
     where = listed(saved.locations)
     if not saved.rows:
         return View(name=f"No runs found in {where}.", lead="", sections=())
-    runs = table("Saved runs, latest first", [*map(words, RUNS)], map(_run_row, saved.rows))
+    runs = table("Saved runs, latest first", [*map(words, RUNS)], _run_rows(saved))
     return View(name="Runs", lead=where, sections=(Section("", tables=(runs,)),), footer=FOOTER)
 
 
-def _run_row(row: Mapping[str, Any]) -> Sequence[Cell | str]:
-    run = RunMetadata.of(row, str(row.get("id")))
+def _run_rows(saved: SavedRuns) -> Iterator[Sequence[Cell | str]]:
+    runs = [RunMetadata.of(row, str(row.get("id"))) for row in saved.rows]
+    judges = bare_judges(run.judge.identity for run in runs)
+    for row, run in zip(saved.rows, runs, strict=True):
+        yield _run_row(row, run, judges[run.judge.identity])
+
+
+def _run_row(row: Mapping[str, Any], run: RunMetadata, judge: str) -> Sequence[Cell | str]:
     titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
     means = listed(f"{titles[scorer.signature]} {_mean(scorer)}" for scorer in run.scorers)
     return (
@@ -38,7 +44,7 @@ def _run_row(row: Mapping[str, Any]) -> Sequence[Cell | str]:
         listed(run.tags),
         f"{run.dataset.name} ({run.dataset.samples:,})",
         "" if run.target is None else _target(run.target),
-        bare_judge(run.judge.identity),
+        judge,
         means + " (incomplete)" * bool(run.stop_reason or "cost" not in row),
     )
 

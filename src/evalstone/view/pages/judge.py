@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, p_value, signed
 from evalstone.report.notes import sentences_of
-from evalstone.report.view import Tone, bare_judge
+from evalstone.report.view import Tone, bare_judges
 from evalstone.results.calibration import Calibration
 from evalstone.results.disagreements import Disagreement
 from evalstone.results.views.calibration import ERRORS, labels_text, use_text
@@ -86,17 +86,18 @@ def judge_page(library: Library, request: Request) -> Response:
     pairs = [] if show == "all" else [("show", show)]
     runs = runs_by(library.shelf.cards(), found)
     verdict, figures, *sections = view.sections if found.decided else (view.sections[0], None, *view.sections[1:])
-    others = [
-        each
+    others = {
+        each.id: each.calibration
         for each in library.calibrations.all()
         if each.calibration is not None and each.id != filed.id and _on(each.calibration) == _on(found)
-    ]
+    }
+    judges = bare_judges(each.judge for each in (found, *others.values()))
     drifts, computing = _drifts(library, anchors(runs))
     return page(
         "judge.html",
         headers={"refresh": SOON} if computing else {},
-        title=f"{bare_judge(found.judge)}, {found.scorer}",
-        judge=bare_judge(found.judge),
+        title=f"{judges[found.judge]}, {found.scorer}",
+        judge=judges[found.judge],
         scorer=found.scorer,
         lead=f"{found.labels} · {label_counts(found)} · {when(found.created)}, {age(found.created)}",
         view=view,
@@ -118,10 +119,9 @@ def judge_page(library: Library, request: Request) -> Response:
         drifts=drifts,
         others=[
             Link(
-                bare_judge(each.calibration.judge) if each.calibration is not None else "",
-                with_query("/judges", [(CALIBRATION, filed.id), (CALIBRATION, each.id)]) + "#compared",
+                judges[each.judge], with_query("/judges", [(CALIBRATION, filed.id), (CALIBRATION, name)]) + "#compared"
             )
-            for each in others
+            for name, each in others.items()
         ],
         exports=(Link("CSV of all labeled samples", f"{address}.csv"), Link("JSON", f"{address}.json")),
     )

@@ -11,7 +11,7 @@ from evalstone._core.display import count, limits, listed, number, signed
 from evalstone.errors import ConfigError
 from evalstone.report.csv import csv_rows
 from evalstone.report.notes import clause_of
-from evalstone.report.view import Cell, Column, Section, Tone, bare_judge, table, words
+from evalstone.report.view import Cell, Column, Section, Tone, bare_judges, table, words
 from evalstone.results.calibration import Calibration
 from evalstone.results.same_labels import JudgeOnLabels, on_same_labels
 from evalstone.results.views.calibration import use_text
@@ -96,8 +96,9 @@ def _scorer(filed: Filed) -> str:
 
 
 def _group(scorer: str, filed: Sequence[Filed], cards: Sequence[Card], chosen: Sequence[str]) -> JudgeGroup:
-    signatures = {one.calibration.signature for one in filed if one.calibration is not None}
-    rows = (_row(one, cards, chosen, with_signature=len(signatures) > 1) for one in filed)
+    found = [one.calibration for one in filed if one.calibration is not None]
+    judges, signatures = bare_judges(each.judge for each in found), {each.signature for each in found}
+    rows = (_row(one, judges, cards, chosen, with_signature=len(signatures) > 1) for one in filed)
     return JudgeGroup(scorer or "Calibrations that can't be read", tuple(rows))
 
 
@@ -121,7 +122,10 @@ def pairs_share(calibration: Calibration) -> MeanCell:
     return _share("good answers rated better than bad ones", calibration.auroc)
 
 
-def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str], *, with_signature: bool) -> JudgeRow:
+def _row(
+    filed: Filed, judges: Mapping[str, str], cards: Sequence[Card], chosen: Sequence[str], *, with_signature: bool
+) -> JudgeRow:
+    """judges: their names, by identity."""
     found, nothing = filed.calibration, MeanCell("-")
     address = judge_address(filed.id)
     if found is None:
@@ -133,7 +137,7 @@ def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str], *, with_sig
     return JudgeRow(
         filed.id,
         address,
-        bare_judge(found.judge),
+        judges[found.judge],
         f"{found.labels} ({listed(found.columns)})"
         + (f" · {without_fingerprints(found.signature)}" if with_signature else ""),
         use_text(verdict),
@@ -216,7 +220,8 @@ def _compared(library: Library, chosen: Sequence[str]) -> OnSameLabels:
 
 def _names(calibrations: Sequence[Calibration]) -> list[str]:
     """The judges, with their scorers and labels where these differ."""
-    names = [bare_judge(each.judge) for each in calibrations]
+    judges = bare_judges(each.judge for each in calibrations)
+    names = [judges[each.judge] for each in calibrations]
     for extra in ([each.scorer for each in calibrations], [each.labels for each in calibrations]):
         if len(set(extra)) > 1:
             names = [f"{name}, {more}" for name, more in zip(names, extra, strict=True)]

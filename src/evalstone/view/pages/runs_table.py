@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from evalstone._core.display import count, digits_for, limits, money, number, p_value, signed
-from evalstone.report.view import Tone, bare_judge
+from evalstone.report.view import Tone, bare_judges
 from evalstone.types import StoredScorer
 from evalstone.view.addresses import compare_address, dataset_address, experiment_address, run_address, with_query
 from evalstone.view.indexing.differences import Difference, Differences, Family
@@ -139,12 +139,14 @@ def run_group(
         for title, scorer in shown.items()
     ]
     pinned = baseline.card if isinstance(baseline, Baseline) else None
+    judges = bare_judges(card.metadata.judge.identity for card in cards if card.metadata is not None)
+    compared = baseline if isinstance(baseline, Baseline) else None
     return RunGroup(
         name or "Runs that can't be read",
         " · ".join([*parts, count(len(every), "run")]),
         tuple(headers),
         tuple(_trend(title, every) for title in shown),
-        tuple(_run_row(card, tuple(shown), baseline if isinstance(baseline, Baseline) else None) for card in cards),
+        tuple(_run_row(card, judges, tuple(shown), compared) for card in cards),
         tuple(titles),
         baseline if isinstance(baseline, str) else "" if pinned is None else name_of(pinned),
         "" if pinned is None else run_address(pinned.id),
@@ -176,14 +178,15 @@ def _trend(title: str, cards: Sequence[Card]) -> Trend | None:
     return trend_of(scorers[::-1], f"{title} over {len(scorers)} runs on this version of the dataset")
 
 
-def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> RunRow:
+def _run_row(card: Card, judges: Mapping[str, str], titles: Sequence[str], baseline: Baseline | None) -> RunRow:
+    """judges: their names, by identity."""
     run = card.metadata
     here, started, state = run_address(card.id), when(card.started), STATES[card.state]
     if run is None:
         return RunRow(card.id, here, card.id, "", started, state, "", "", (), "", "", card.problem)
     detail = [*run.tags, *([card.folder] if card.folder else [])]
     progress = "" if card.state == "complete" or not card.records else _progress(card)
-    who = bare_judge(run.judge.identity) if run.judge.identity != "none" else ""
+    who = judges[run.judge.identity] if run.judge.identity != "none" else ""
     if run.target is not None:
         trials = f" × {run.target.trials} trials" if run.target.trials > 1 else ""
         who = f"{run.target.identity}{trials}" + (f" · judge {who}" if who else "")
