@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
 import pytest
 
-from evalstone import JudgeCall, LexicalJudge, LoggingJudge, ModelJudge, Panel, SelfConsistency
+from evalstone import JudgeCall, LexicalJudge, LoggingJudge, ModelJudge, Panel, SelfConsistency, load
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError
-from evalstone.judges import ScriptedJudge
+from evalstone.judges import Cascade, ScriptedJudge
 from evalstone.judges.base import Judge
+from evalstone.judges.parse import parse_judge
 from evalstone.models.provider import Completion
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import Question
+from evalstone.questions.base import Question, QuestionSpec
+from evalstone.run.plan import Plan
+from evalstone.scorers import parse_scorers
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.judge_names import bare
@@ -253,3 +257,50 @@ def test_a_judge_of_judges_is_deterministic_only_if_all_of_them_are() -> None:
     lexical = LexicalJudge()
     assert SelfConsistency(lexical, repeats=3).deterministic
     assert not Panel(lexical, ModelJudge("openai/m")).deterministic
+
+
+class Refuses(Judge, kw_only=False):
+    """Can't answer questions of these kinds, and says so before the run."""
+
+    name: str
+    kinds: tuple[type[Question[Any]], ...]
+
+    @property
+    def identity(self) -> str:
+        return self.name
+
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        if any(each.kind in {kind.kind for kind in self.kinds} for each in asked):
+            raise ConfigError(f"{scorer}: not {self.name}")
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        raise JudgeDeclined("no")
+
+
+NO_LISTS, NO_VERDICTS = Refuses("no_lists", (ListClaims,)), Refuses("no_verdicts", (VerifyClaims, ClaimSupported))
+
+
+@pytest.mark.parametrize(
+    ("one", "refused"),
+    [
+        # Each member votes, and one of them lists the claims.
+        (Panel("lexical", NO_LISTS), None),
+        (Panel("lexical", NO_VERDICTS), "no_verdicts"),
+        (Panel("lexical", ScriptedJudge([]), NO_VERDICTS), "no_verdicts"),
+        (Panel(NO_LISTS, Refuses("nor_lists", (ListClaims,))), "no_lists"),
+        (Panel("lexical", ScriptedJudge([]), "sentences"), "sentences@1"),
+        (SelfConsistency(Panel("lexical", NO_VERDICTS), repeats=2), "no_verdicts"),
+        # The fallback gets what the primary can't answer, and what it is unsure about.
+        (Cascade(NO_VERDICTS, "lexical"), None),
+        (Cascade("lexical", NO_VERDICTS), "no_verdicts"),
+        (Cascade("lexical", "sentences"), "sentences@1"),
+        ("sentences", "sentences@1"),
+    ],
+)
+def test_a_member_that_cannot_answer_the_questions_is_refused_before_the_run(one: Any, refused: str | None) -> None:
+    plan = Plan(load([{"output": "Yes.", "context": ["Yes."]}]), parse_scorers("faithfulness"), parse_judge(one))
+    if refused is None:
+        plan.check_scorers()
+        return
+    with pytest.raises(ConfigError, match=rf"^faithfulness.* {refused}"):
+        plan.check_scorers()

@@ -33,7 +33,7 @@ from evalstone.judges.composite import Composite
 from evalstone.judges.parse import parse_member
 from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_probabilities
-from evalstone.questions.base import Question, answer_type
+from evalstone.questions.base import Question, QuestionSpec, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
 from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
 from evalstone.types import JudgeCall, total_cost
@@ -95,6 +95,9 @@ class Cascade(Composite, init=False):
             f"a cascade: {self.fallback.identity} answers if the probability of {self.primary.identity} is below "
             f"{self.threshold:g}"
         )
+
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        self.fallback.check_questions(scorer, asked)
 
     async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:

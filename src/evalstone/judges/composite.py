@@ -296,6 +296,15 @@ class Panel(Composite, init=False):
             return self.quorum
         return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
 
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        by_vote: dict[bool, list[QuestionSpec]] = {True: [], False: []}
+        for each in asked:
+            by_vote[is_votable(each)].append(each)
+        for judge in self.judges:
+            judge.check_questions(scorer, by_vote[True])
+        for each in by_vote[False]:
+            super().check_questions(scorer, [each])
+
     async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         if not is_votable(question):
             return await self._first_answer(question, ask)

@@ -204,6 +204,13 @@ class SentenceJudge(Judge):
     def context_limits(self) -> ContextLimits:
         return ContextLimits(tokens=10**9, items=10**9)
 
+    def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
+        if names := list(dict.fromkeys(each.kind for each in asked if each.kind not in self.NAMES)):
+            raise ConfigError(
+                f"{scorer} asks {joined(names)}, and {self.identity} only splits texts into sentences; name a judge "
+                "that decides, as in decision(typesafe/jev-latest, text=sentences)"
+            )
+
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 

@@ -433,12 +433,20 @@ def type_name(kind: Any) -> str:
     return f"{type_name(get_origin(kind))}[{', '.join(map(type_name, args))}]"
 
 
-def is_votable(question: Question[Any]) -> bool:
-    """Whether answers to a question have labels outside lists written by the judge.
+def is_votable(asked: QuestionSpec) -> bool:
+    """Whether answers to a question, or to those of a kind, have labels outside lists written by the judge.
 
-    Plain text counts as a label, because the only question with a plain-text reply asks for yes or no.
+    Plain text counts as a label, because the only question with a plain-text reply asks for yes or no. False for a kind
+    from whose type no schema can be derived: it depends on the question.
     """
-    return question.json_schema is None or has_labels(question.json_schema)
+    if not isinstance(asked, type):
+        schema = asked.json_schema
+    else:
+        try:
+            schema = asked.typical_schema()
+        except (ConfigError, NameError):
+            return False
+    return schema is None or has_labels(schema)
 
 
 class _Counted:
