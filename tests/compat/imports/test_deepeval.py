@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 
 from evalstone import DataError, Failed, ImportedRuns, Run, Skipped, import_results
+from evalstone.compat.imports.deepeval import READER
+from evalstone.compat.imports.reading import Source
+from evalstone.compat.imports.results import Row
 from evalstone.types import Message, note
 from evalstone.types.messages import ToolCall
 
@@ -263,3 +267,18 @@ def test_a_case_without_an_answer_or_a_verdict_is_kept(tmp_path: Path) -> None:
     content["testCases"][0]["toolsCalled"] = [{"output": "found"}]
     with pytest.raises(DataError, match=r"testCases\[0\]: a tool call must have a name"):
         imported(tmp_path / "r.json", content)
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_a_file_is_read_in_a_time_that_grows_with_it(tmp_path: Path) -> None:
+    def seconds(cases: int) -> float:
+        scored = {"name": "Bias", "threshold": 0.5, "score": 1.0, "success": True}
+        content = [{"input": str(number), "actualOutput": "a", "metricsData": [scored]} for number in range(cases)]
+        path = tmp_path / f"{cases}.json"
+        path.write_text(json.dumps({"hyperparameters": {"model": "m"}, "testCases": content}), "utf-8")
+        began = time.process_time()
+        assert sum(isinstance(event, Row) for event in READER.read(Source(path))) == cases
+        return time.process_time() - began
+
+    assert seconds(16_000) / seconds(2_000) < 14

@@ -241,6 +241,16 @@ def write(path: Path, *lines: str) -> Path:
         ("a.json", EMPTY + '{"results": [{"a": 1,\n"a": 2}]}}', "line 2: duplicate key 'a'"),
         ("a.json", EMPTY + '{"x": ' + "[" * 5000 + "]" * 5000 + "}}", "nested too deeply"),
         ("a.json", EMPTY + '{"results": [' + '{"a":' * 90_000 + "1" + "}" * 90_000 + "]}}", "nested too deeply"),
+        (
+            "a.json",
+            EMPTY + '{"results": [{"vars": {"a": ' + "[" * 700 + "]" * 700 + "}}]}}",
+            "a.json: nested too deeply",
+        ),
+        (
+            "a.json",
+            '{"testCases": [{"metricsData": [], "context": ' + "[" * 700 + "]" * 700 + "}]}",
+            "nested too deeply",
+        ),
         ("a.json", EMPTY + '{"results": [{"score": 1' + "0" * 5000 + "}]}}", "not JSON"),
         ("a.json", EMPTY + "{}} {}", r"a.json: line 1, column 32: not JSON \(Extra data\)"),
         ("a.jsonl", '{"testCase": {}, "provider": "p", "prompt": "q"}\n{"a": ', "line 2, column 7: not JSON"),

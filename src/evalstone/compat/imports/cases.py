@@ -6,9 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from evalstone._core.json import content_hash
 from evalstone.datasets.cells import read_passages, scalar_text, storable
 from evalstone.datasets.columns import claims
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 from evalstone.types.reserved_metadata import WRITTEN_METADATA
 
 CASE = ("input", "reference", "context", "instructions")
@@ -45,6 +46,14 @@ def case_fields(values: Mapping[str, Any], *, fields: Collection[str] = CASE) ->
             used.add(others[0])
     found["metadata"] = {as_metadata(name): storable(known[name]) for name in known if name not in used}
     return found
+
+
+def key_of(parts: list[Any]) -> str:
+    """The key of a case, by what tells it from others. Raises DataError for what is nested too deeply."""
+    try:
+        return content_hash(parts)
+    except ValueError:
+        raise DataError("nested too deeply") from None
 
 
 def as_metadata(name: str) -> str:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import functools
-import hashlib
-import json
 import math
 import re
 import sqlite3
@@ -24,7 +22,7 @@ from typing import Any
 from evalstone._core.display import named, shortlist
 from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
-from evalstone.compat.imports.cases import as_metadata, text_of
+from evalstone.compat.imports.cases import as_metadata, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.reading import Head, Reader, Source, as_object
 from evalstone.compat.imports.results import (
@@ -82,7 +80,7 @@ class _TestRun:
     started: str = ""
     hyperparameters: dict[str, Any] = field(default_factory=dict[str, Any])
     test_file: str = ""
-    cases: Counter[bytes] = field(default_factory=Counter[bytes])
+    cases: Counter[str] = field(default_factory=Counter[str])
     """How often each case is there."""
     without_verdict: Counter[str] = field(default_factory=Counter[str])
     """By metric, the scores that neither passed nor failed, which deepeval leaves out of its numbers."""
@@ -252,15 +250,14 @@ def _setting(value: object) -> str:
     return text if len(text) <= _LONGEST_SETTING and text.isprintable() else ""
 
 
-def _digest(case: Mapping[str, Any]) -> bytes:
+def _digest(case: Mapping[str, Any]) -> str:
     """What tells cases apart: all that isn't of the answer."""
     names = ("input", "expectedOutput", "context", "expectedTools", "metadata")
     names += ("scenario", "expectedOutcome", "userDescription")
     parts: list[Any] = [case.get(name) for name in names]
     if _is_conversation(case) and not text_in(case, "scenario"):
         parts.append(_asked(objects_in(case, "turns")))
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).digest()
+    return key_of(parts)
 
 
 def _is_conversation(case: Mapping[str, Any]) -> bool:
@@ -275,12 +272,12 @@ def _asked(turns: list[dict[str, Any]]) -> str | None:
 
 
 def _run(run: _TestRun, directions: _Directions) -> Iterator[Event]:
-    document, system = run.document(), run.system
+    document, system, repeats = run.document(), run.system, run.repeats
     yield About(started=run.started)
     for key in _members(document):
         if key in CASES and document.is_list:
             for place in document.items(f"{run.path}{key}"):
-                yield _row(as_object(document.value(place), place), place, run, system, directions)
+                yield _row(as_object(document.value(place), place), place, system, directions, repeats=repeats)
         elif key == "metricsScores" and document.is_list:
             for place in document.items(f"{run.path}{key}"):
                 yield from _printed(as_object(document.value(place), place), run, system)
@@ -311,14 +308,14 @@ def _printed(said: Mapping[str, Any], run: _TestRun, system: str) -> Iterator[Ev
         yield Printed(kind="mean", value=math.fsum(numbers) / len(numbers), metric=name, system=of)
 
 
-def _row(case: dict[str, Any], place: str, run: _TestRun, system: str, directions: _Directions) -> Row:
+def _row(case: dict[str, Any], place: str, system: str, directions: _Directions, *, repeats: bool) -> Row:
     try:
         asked, answer = _conversation(case) if _is_conversation(case) else _exchange(case)
     except ConfigError as error:
         raise DataError(f"{place}: ", error) from None
     asked["metadata"] = _metadata(case, asked)
     if system:
-        key = _digest(case).hex() if run.repeats else ""
+        key = _digest(case) if repeats else ""
         sample = Sample(**asked)
         reply = Answer(**answer, **_cost(case)) if answer.keys() & {"output", "messages"} else None
     else:

@@ -234,6 +234,8 @@ def _built(
             return building.built(name=name, tags=tags)
     except DataError as error:
         raise DataError(shown, error) from None
+    except RecursionError:
+        raise DataError(shown, "nested too deeply") from None
     except OSError as error:
         raise DataError(shown, f"cannot be read: {error.strerror or error}") from None
 

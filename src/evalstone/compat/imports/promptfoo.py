@@ -12,15 +12,13 @@ test would have failed or passed without them. promptfoo counts them as 0.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from evalstone._core.guards import is_array, is_object
-from evalstone.compat.imports.cases import as_metadata, case_fields, text_of
+from evalstone.compat.imports.cases import as_metadata, case_fields, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.reading import Head, Reader, Source, as_object, head_of
 from evalstone.compat.imports.results import (
@@ -334,8 +332,7 @@ def _key(row: Mapping[str, Any], test: Mapping[str, Any], variables: Mapping[str
     parts: list[Any] = [variables, test]
     if not variables:
         parts.append(row.get("testIdx") if raw in (None, _STRIPPED) else raw)
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
+    return key_of(parts)
 
 
 def _problem(row: Mapping[str, Any], output: str | None, grading: Mapping[str, Any]) -> Failed | None:
