@@ -11,7 +11,7 @@ import pytest
 
 from evalstone import DataError, Failed, Run, import_results
 from evalstone.compat.imports.ragas import COMPUTED, JUDGED
-from evalstone.compat.imports.reading import reader_for
+from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.types import note
 
 FOLDER = Path(__file__).parent / "ragas"
@@ -131,7 +131,7 @@ def test_ranges_and_directions_are_those_of_the_metrics(tmp_path: Path) -> None:
 def test_a_dataset_is_not_a_result(tmp_path: Path, content: str) -> None:
     (path := tmp_path / "data.csv").write_text(content, "utf-8")
     with pytest.raises(DataError, match="isn't known as the results of a tool"):
-        reader_for(path)
+        reader_for(Source(path))
 
 
 def test_means_and_scores_without_samples_are_refused_by_name(tmp_path: Path) -> None:

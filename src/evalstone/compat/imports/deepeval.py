@@ -24,7 +24,7 @@ from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.compat.imports.cases import as_metadata, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Head, Reader, Source, as_object
+from evalstone.compat.imports.reading import Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -231,15 +231,14 @@ def _learn(run: _TestRun, directions: _Directions) -> None:
     document = run.document()
     for key in _members(document):
         if key in CASES and document.is_list:
-            for place in document.items(f"{run.path}{key}"):
-                case = as_object(document.value(place), place)
+            for _, case in document.objects(f"{run.path}{key}"):
                 run.cases[_digest(case)] += 1
                 for data in (*objects_in(case, "metricsData"), *(data for _, data in _of_spans(case))):
                     directions.learn(data)
                     if number_in(data, "score") is not None and not isinstance(data.get("success"), bool):
                         run.without_verdict[metric_name(_name(data))] += 1
         elif key == "hyperparameters" and document.is_object:
-            run.hyperparameters = as_object(document.value(key), key)
+            run.hyperparameters = document.object(key)
         elif key == "testFile":
             run.test_file = text_in({key: document.value(key)}, key)
 
@@ -276,11 +275,11 @@ def _run(run: _TestRun, directions: _Directions) -> Iterator[Event]:
     yield About(started=run.started)
     for key in _members(document):
         if key in CASES and document.is_list:
-            for place in document.items(f"{run.path}{key}"):
-                yield _row(as_object(document.value(place), place), place, system, directions, repeats=repeats)
+            for place, case in document.objects(f"{run.path}{key}"):
+                yield _row(case, place, system, directions, repeats=repeats)
         elif key == "metricsScores" and document.is_list:
-            for place in document.items(f"{run.path}{key}"):
-                yield from _printed(as_object(document.value(place), place), run, system)
+            for _, said in document.objects(f"{run.path}{key}"):
+                yield from _printed(said, run, system)
         elif key in ("datasetAlias", "identifier", "runDuration", "testPassed", "testFailed"):
             value = {key: document.value(key)}
             yield About(

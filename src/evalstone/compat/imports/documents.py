@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_object
 from evalstone.datasets.json_rows import JsonWindow
 from evalstone.errors import DataError
 
@@ -15,16 +16,23 @@ WALKED = 2
 faster."""
 
 
+def as_object(value: object, place: str) -> dict[str, Any]:
+    """An object from a file. Raises DataError for anything else."""
+    if not is_object(value):
+        raise DataError(f"{place} must be an object, not {type(value).__name__}")
+    return value
+
+
 class JsonDocument:
     """A JSON document from the pieces of its text.
 
-    `members` and `items` go into an object or a list. Each member or item is then read with `value`, entered with
-    `members` or `items`, or else skipped:
+    `members`, `items` and `objects` go into an object or a list. Each member or item is then read with `value` or
+    `object`, entered with one of these, or else skipped:
 
         for key in document.members():
             if key == "results":
-                for place in document.items("results"):
-                    row = document.value(place)
+                for place, row in document.objects("results"):
+                    …
 
     Everything raises DataError, with line and column, for invalid JSON, a text that ends early, a value that is too
     long for memory (`row_limit`), and a key that is twice in one object.
@@ -81,6 +89,15 @@ class JsonDocument:
             self._skip_pending(place, depth)
             if window.take(",]", "Expecting ',' delimiter") == "]":
                 return
+
+    def objects(self, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The items of the list that starts here, which must be objects, each after its place. what: its name."""
+        for place in self.items(what):
+            yield place, self.object(place)
+
+    def object(self, what: str) -> dict[str, Any]:
+        """The object that starts here. what: its name in errors."""
+        return as_object(self.value(what), what)
 
     def value(self, what: str) -> Any:
         """The value that starts here. what: its name in errors."""

@@ -223,7 +223,7 @@ def _tool(runs: Sequence[Run]) -> str:
 def _built(
     source: Source, tool: str | None, scales: Mapping[str, float], name: str, tags: tuple[str, ...]
 ) -> list[Built]:
-    reader = reader_for(source.path, tool)
+    reader = reader_for(source, tool)
     building = Building(reader.tool, reader.version, file=source.name, written=source.written, scales=scales)
     shown = f"{os.fspath(source.path)}: "
     try:

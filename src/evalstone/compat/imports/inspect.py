@@ -24,8 +24,8 @@ from evalstone._core.display import shortlist
 from evalstone._core.guards import is_array, is_object
 from evalstone.compat.imports.archives import Archive, Entry
 from evalstone.compat.imports.cases import as_metadata, text_of
-from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Head, Reader, Source, as_object, place_of
+from evalstone.compat.imports.documents import JsonDocument, as_object
+from evalstone.compat.imports.reading import Head, Reader, Source, place_of
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -226,8 +226,8 @@ def _document(folder: _Folder, document: JsonDocument) -> Iterator[Event]:
             if "eval" not in header:
                 raise DataError("its samples come before eval, which says of which model they are")
             log = _log(folder, header)
-            for place in document.items(key):
-                yield from _row(log, as_object(document.value(place), place), place)
+            for place, sample in document.objects(key):
+                yield from _row(log, sample, place)
         elif key == "reductions" and log is None and "eval" in header:
             log = _log(folder, header)
             yield from _reduced(log, document.value(key))

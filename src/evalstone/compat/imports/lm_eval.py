@@ -20,7 +20,7 @@ from typing import Any
 from evalstone._core.display import named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.compat.imports.cases import case_fields, text_of
-from evalstone.compat.imports.reading import Head, Reader, Source, as_object, place_of
+from evalstone.compat.imports.reading import Head, Reader, Source, place_of
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -68,7 +68,7 @@ def read(source: Source) -> Iterator[Event]:
     """Yield what evaluations have. Raises DataError if their samples are missing or can't be read."""
     folder = _Folder()
     for results, samples in _evaluations(source):
-        evaluation = _Evaluation(folder, as_object(_header(source, results), "the results") if results else {})
+        evaluation = _Evaluation(folder, _header(source, results) if results else {})
         if not samples:
             what = f"{named(results.name)} has means only" if results else "there are no samples"
             raise DataError(f"{what}; evaluate with --log_samples, and keep samples_*.jsonl beside the results")
@@ -184,12 +184,12 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
     others: dict[Any, dict[Metric, Result]] = {}
     first = ""
     if len(_filters(evaluation, task)) != 1:
-        for place, line in _lines(source, file):
+        for place, line in source.lines(file):
             name = _filter(line)
             first = first or name
             if name != first:
                 others.setdefault(line.get("doc_id"), {}).update(_scores(evaluation, task, line, place))
-    for place, line in _lines(source, file):
+    for place, line in source.lines(file):
         if first and _filter(line) != first:
             continue
         id = line.get("doc_id")
@@ -217,11 +217,6 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
     if others:
         some = shortlist(str(id) for id in others)
         raise DataError(f"documents have no line of the filter {first}, but of others: {some}")
-
-
-def _lines(source: Source, file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for place, line in source.lines(file):
-        yield place, as_object(line, place)
 
 
 def _filter(line: Mapping[str, Any]) -> str:

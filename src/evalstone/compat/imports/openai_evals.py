@@ -15,7 +15,7 @@ from typing import Any
 from evalstone._core.guards import is_object
 from evalstone.agents.formats.messages import read_messages
 from evalstone.compat.imports.cases import case_fields, text_of
-from evalstone.compat.imports.reading import Head, Reader, Source, as_object, head_of
+from evalstone.compat.imports.reading import Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -90,22 +90,18 @@ def read(source: Source) -> Iterator[Event]:
 
 def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Event]:
     """The output items with their places; and what a page says of them."""
-    head = head_of(source.path)
-    if head.is_lines:
-        for place, value in source.lines():
-            yield place, as_object(value, place)
+    if source.head.is_lines:
+        yield from source.lines()
         return
     document = source.json()
     if document.is_list:
-        for place in document.items("items"):
-            yield place, as_object(document.value(place), place)
-    elif head.has("datasource_item"):
-        yield "the item", as_object(document.value("the item"), "the item")
+        yield from document.objects("items")
+    elif source.head.has("datasource_item"):
+        yield "the item", document.object("the item")
     else:
         for key in document.members():
             if key == "data" and document.is_list:
-                for place in document.items("data"):
-                    yield place, as_object(document.value(place), place)
+                yield from document.objects("data")
             elif key == "has_more" and document.value(key) is True:
                 yield note("more_rows", "warning", tool=TOOL)
             elif key == "per_testing_criteria_results":

@@ -20,7 +20,7 @@ from typing import Any
 from evalstone._core.guards import is_array, is_object
 from evalstone.compat.imports.cases import as_metadata, case_fields, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Head, Reader, Source, as_object, head_of
+from evalstone.compat.imports.reading import Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -174,19 +174,19 @@ def recognizes(head: Head) -> bool:
 def read(source: Source) -> Iterator[Event]:
     """What a file of promptfoo holds."""
     state = _Reading()
-    if head_of(source.path).is_lines:
-        for place, value in source.lines():
-            yield from _row(state, as_object(value, place), place)
+    if source.head.is_lines:
+        for place, row in source.lines():
+            yield from _row(state, row, place)
         return
     document = source.json()
     for key in document.members():
         if key == "results" and document.is_object:
             yield from _summary(state, document, "results.")
         elif key == "metadata" and document.is_object:
-            said = as_object(document.value(key), key)
+            said = document.object(key)
             yield About(version=text_in(said, "promptfooVersion"), started=text_in(said, "evaluationCreatedAt"))
         elif key == "config" and document.is_object:
-            yield About(name=text_in(as_object(document.value(key), key), "description"))
+            yield About(name=text_in(document.object(key), "description"))
         else:
             yield from _member(state, document, key, "")
     document.end()
@@ -200,9 +200,9 @@ def _summary(state: _Reading, document: JsonDocument, path: str) -> Iterator[Eve
 def _member(state: _Reading, document: JsonDocument, key: str, path: str) -> Iterator[Event]:
     """A member of a summary, which is the whole document or its `results`."""
     if key == "results" and document.is_list and not state.has_rows:
-        for place in document.items(f"{path}results"):
+        for place, row in document.objects(f"{path}results"):
             state.has_rows = True
-            yield from _row(state, as_object(document.value(place), place), place)
+            yield from _row(state, row, place)
     elif key == "table" and document.is_object:
         yield from _table(state, document, f"{path}table")
     elif key == "prompts" and document.is_list:
@@ -210,7 +210,7 @@ def _member(state: _Reading, document: JsonDocument, key: str, path: str) -> Ite
     elif key == "timestamp":
         yield About(started=text_in({key: document.value(key)}, key))
     elif key == "stats" and document.is_object:
-        yield from _statistics(as_object(document.value(key), key))
+        yield from _statistics(document.object(key))
 
 
 def _statistics(stats: Mapping[str, Any]) -> Iterator[Event]:
@@ -229,8 +229,7 @@ def _counts(values: Mapping[str, Any], names: tuple[str, str, str], system: str 
 
 def _prompts(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
     """The prompts of each provider, with what promptfoo counted."""
-    for number, place in enumerate(document.items(path)):
-        prompt = as_object(document.value(place), place)
+    for number, (_, prompt) in enumerate(document.objects(path)):
         identity = state.system(number, prompt.get("provider"), prompt)
         metrics = object_in(prompt, "metrics")
         yield from _counts(metrics, ("testPassCount", "testFailCount", "testErrorCount"), identity)
@@ -248,14 +247,13 @@ def _table(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event
     prompts: list[dict[str, Any]] = []
     for key in document.members(path):
         if key == "head" and document.is_object:
-            head = as_object(document.value(f"{path}.head"), f"{path}.head")
+            head = document.object(f"{path}.head")
             variables = _texts(head.get("vars"))
             prompts = objects_in(head, "prompts")
             for number, prompt in enumerate(prompts):
                 state.system(number, prompt.get("provider"), prompt)
         elif key == "body" and document.is_list and not state.has_rows:
-            for place in document.items(f"{path}.body"):
-                row = as_object(document.value(place), place)
+            for place, row in document.objects(f"{path}.body"):
                 values = dict(zip(variables, row["vars"] if is_array(row.get("vars")) else (), strict=False))
                 for number, output in enumerate(objects_in(row, "outputs")):
                     state.has_rows = True

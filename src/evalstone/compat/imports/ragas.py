@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from evalstone._core.display import shortlist
-from evalstone._core.guards import is_object
-from evalstone.compat.imports.reading import Head, Reader, Source, head_of
+from evalstone.compat.imports.reading import Head, Reader, Source
 from evalstone.compat.imports.results import Event, Judged, Metric, Result, Row, failed, metric_name
 from evalstone.datasets.cells import number_in
 from evalstone.datasets.columns import field_of
@@ -94,23 +92,16 @@ def _base(column: str) -> str:
 
 def read(source: Source) -> Iterator[Event]:
     """What a table of ragas holds. It is read twice: what a column is depends on all of its cells."""
-    is_text = bool(head_of(source.path).columns)
+    is_text = bool(source.head.columns)
     columns = _columns(source, is_text)
     for column, place in columns.items():
         if _base(column) not in JUDGED | COMPUTED:
             yield note("metric_unknown", "caution", tool=TOOL, kind=column, place=place)
-    reader = RowReader(text_cells=is_text)
-    for place, row in _rows(source):
-        asked = {name: value for name, value in row.items() if name not in columns and name not in _INDEX}
-        scores = {_metric(name): _result(name, row.get(name), is_text=is_text) for name in columns}
-        yield Row(place=place, case=reader.read(asked, place), scores=scores)
-
-
-def _rows(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
+    reader, metrics = RowReader(text_cells=is_text), {name: _metric(name) for name in columns}
     for place, row in source.rows():
-        if not is_object(row):
-            raise DataError(f"{place} must be an object, not {type(row).__name__}")
-        yield place, row
+        asked = {name: value for name, value in row.items() if name not in columns and name not in _INDEX}
+        scores = {metric: _result(name, row.get(name), is_text=is_text) for name, metric in metrics.items()}
+        yield Row(place=place, case=reader.read(asked, place), scores=scores)
 
 
 def _columns(source: Source, is_text: bool) -> dict[str, str]:
@@ -120,7 +111,7 @@ def _columns(source: Source, is_text: bool) -> dict[str, str]:
     others: dict[str, None] = {}
     """The columns that hold something else than a number."""
     seen: dict[str, None] = {}
-    for place, row in _rows(source):
+    for place, row in source.rows():
         names = list(row)
         last = max((at for at, name in enumerate(names) if name in SAMPLE), default=-1)
         for at, name in enumerate(names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from evalstone._core.files import Expansion, encoding_of
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
 from evalstone.compat.imports.archives import Archive
-from evalstone.compat.imports.documents import JsonDocument
+from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.results import Event
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.json_rows import json_lines
@@ -36,6 +37,11 @@ class Source:
     """The file or folder to import."""
 
     path: Path
+
+    @functools.cached_property
+    def head(self) -> Head:
+        """What it begins with."""
+        return head_of(self.path)
 
     @property
     def name(self) -> str:
@@ -75,16 +81,16 @@ class Source:
         """A zip archive, to be closed."""
         return Archive(file or self.path)
 
-    def lines(self, file: Path | None = None) -> Rows:
-        """The values of a JSON Lines file, each after its place."""
+    def lines(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The objects of a JSON Lines file, each after its place."""
         data = _data_file(file or self.path, ".jsonl")
-        return json_lines(Expansion(data.location.size).counted(data.text()))
+        return _objects(json_lines(Expansion(data.location.size).counted(data.text())))
 
-    def rows(self, file: Path | None = None) -> Rows:
+    def rows(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet. In CSV, the first column may
         have no name: the numbers of rows, which data frames write. It is then `index`."""
         data = DataFile.at(Location.of(str(file or self.path)))
-        return _Table(data.location, data.kind, data.zipped).rows() if data.kind in _TABLES else data.rows()
+        return _objects(_Table(data.location, data.kind, data.zipped).rows() if data.kind in _TABLES else data.rows())
 
 
 class _Table(DataFile):
@@ -95,6 +101,10 @@ class _Table(DataFile):
         first = next(pieces, "")
         yield ("index" if first.startswith((",", ";", "\t")) else "") + first
         yield from pieces
+
+
+def _objects(rows: Rows) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((place, as_object(value, place)) for place, value in rows)
 
 
 def _data_file(path: Path, kind: str) -> DataFile:
@@ -145,11 +155,11 @@ def readers() -> Mapping[str, Reader]:
     return {reader.tool: reader for reader in found}
 
 
-def reader_for(path: Path, tool: str | None = None) -> Reader:
+def reader_for(source: Source, tool: str | None = None) -> Reader:
     """The reader of a file or a folder.
 
     Args:
-        path: The file or folder.
+        source: The file or folder.
         tool: The name of the tool that wrote it; None to recognize it.
 
     Raises:
@@ -161,7 +171,7 @@ def reader_for(path: Path, tool: str | None = None) -> Reader:
         if tool not in known:
             raise ConfigError(unknown("tool", tool, known))
         return known[tool]
-    head = head_of(path)
+    head, path = source.head, source.path
     found = [reader for reader in known.values() if reader.recognizes(head)]
     if len(found) == 1:
         return found[0]
@@ -252,10 +262,3 @@ def _text(literal: str) -> str:
 def place_of(place: str) -> str:
     """The beginning of an error about a place in a file."""
     return f"{place}: "
-
-
-def as_object(value: object, place: str) -> dict[str, Any]:
-    """An object from a file. Raises DataError for anything else."""
-    if not is_object(value):
-        raise DataError(f"{place} must be an object, not {type(value).__name__}")
-    return value
