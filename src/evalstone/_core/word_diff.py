@@ -176,25 +176,23 @@ def _most(most: int, holds: Callable[[int], bool]) -> int:
 
 
 def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[Piece]:
-    """The words of two texts as pieces."""
+    """The words of two texts as pieces, some of them without any."""
     ours, theirs = ([word.rstrip() for word in words] for words in (a, b))
     shorter, start, end = min(len(a), len(b)), 0, 0
     while start < shorter and ours[start] == theirs[start]:
         start += 1
     while end < shorter - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
-    x = y = 0
-    for at, other in (
-        *((same, same) for same in range(start)),
-        *((start + i, start + j) for i, j in _matches(ours[start : len(a) - end], theirs[start : len(b) - end])),
-        *((len(a) - same, len(b) - same) for same in range(end, 0, -1)),
-    ):
-        yield from (Piece("removed", word) for word in a[x:at])
-        yield from (Piece("added", word) for word in b[y:other])
-        yield Piece("same", b[other])
-        x, y = at + 1, other + 1
-    yield from (Piece("removed", word) for word in a[x:])
-    yield from (Piece("added", word) for word in b[y:])
+    yield Piece("same", "".join(b[:start]))
+    x = y = start
+    for i, j in _matches(ours[start : len(a) - end], theirs[start : len(b) - end]):
+        yield Piece("removed", "".join(a[x : start + i]))
+        yield Piece("added", "".join(b[y : start + j]))
+        yield Piece("same", b[start + j])
+        x, y = start + i + 1, start + j + 1
+    yield Piece("removed", "".join(a[x : len(a) - end]))
+    yield Piece("added", "".join(b[y : len(b) - end]))
+    yield Piece("same", "".join(b[len(b) - end :]))
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:

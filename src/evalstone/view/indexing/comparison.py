@@ -6,10 +6,13 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
@@ -18,12 +21,16 @@ from evalstone.view.indexing.comparison_build import total_key
 from evalstone.view.indexing.comparison_scores import Pairs, stored_keys, stored_pairs
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
-from evalstone.view.indexing.index import Index, OutdatedIndex
-from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
+from evalstone.view.indexing.index import Index, Numbers, OutdatedIndex, numbers
+from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
 PAGE = 25
+SPARSE = 64
+"""If fewer than one of so many rows is found, these are put in order, rather than found in the order of all."""
+Found: TypeAlias = NDArray[np.bool_]
+"""By the place of a row, whether it is found."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,8 @@ class StoredComparison:
         self.indexes: tuple[Index, ...] = ()
         self.slices: Mapping[str, Any] | None = None
         """What a page says of the slices; None if there are none."""
-        self._found: dict[tuple[Any, ...], str] = {}
-        """Tables of the places that a search found, by what was searched for."""
+        self._last: tuple[Any, Found | None] = None, None
+        """What was looked for last, and what was found: a page asks several times."""
         try:
             self._connection = sqlite3.connect(
                 f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
@@ -142,29 +149,21 @@ class StoredComparison:
 
     def count(self, query: CompareQuery) -> int:
         """How many samples a query finds. Raises ConfigError if it names a scorer, run or field that isn't there."""
-        if not (query.q or query.field):
-            return self.total(query.show, query)
-        where, values = self._where(query)
-        if query.show == "all" and len(found := self._searched(query)) == 1:
-            return self._size(found[0])
-        return self._connection.execute(f"SELECT count(*) FROM rows NOT INDEXED WHERE {where}", values).fetchone()[0]
+        found = self._found(query)
+        return self.total(query.show, query) if found is None else int(np.count_nonzero(found))
 
     def page(self, query: CompareQuery, limit: int = PAGE) -> ComparedPage:
         """A page of the samples that a query finds. Errors as for `count`."""
         cursor, back = query.before or query.after, bool(query.before)
-        # The index in this order would be walked to its end for what a search or another filter finds rarely.
-        sizes = [self._size(found) for found in self._searched(query)]
-        walk = query.show == "all" and min(sizes, default=0) >= FEW
-        where, values = self._where(query, walk=walk)
+        rows_of, where, values = self._source(query)
         by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
         down = (query.sort in ("change", "better")) != back
-        table = "rows NOT INDEXED" if sizes and not walk else "rows"
         place = f"place {'<' if back else '>'} :place"
         if cursor:
             values["value"], values["place"] = read_place(cursor)
             where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
         rows: list[tuple[Any, ...]] = self._connection.execute(
-            f"SELECT {by}, place, name, {self._columns} FROM {table} WHERE {where} "
+            f"SELECT {by}, place, name, {self._columns} FROM {rows_of} WHERE {where} "
             f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
             values,
         ).fetchall()
@@ -230,53 +229,76 @@ class StoredComparison:
         scorer = self._scorer(query)
         return range(len(self.scorers)) if scorer is None else [scorer]
 
-    def _where(self, query: CompareQuery, *, walk: bool = False) -> tuple[str, dict[str, Any]]:
-        """The condition of a query, with its values. walk: whether rows are taken in their order and then looked for in
-        what a search found, and not the other way round."""
-        terms = ["1"]
-        chosen, run = self._chosen(query), self.run(query)
-        if query.show != "all":
-            terms.append(condition(query.show, len(self.indexes), chosen, run))
-        terms += [f"{'+' * walk}place IN {found}" for found in self._searched(query)]
-        return " AND ".join(terms), {}
+    def _source(self, query: CompareQuery) -> tuple[str, str, dict[str, Any]]:
+        """The table, the condition and its values for what a query finds."""
+        found = self._found(query)
+        if found is None:
+            return "rows", self._condition(query), {}
+        places = np.flatnonzero(found)
+        if len(places) * SPARSE >= len(found):
+            # The first of many are soon found in the order of the list.
+            self._connection.create_function("is_found", 1, found.tobytes().__getitem__)
+            return "rows", "is_found(place)", {}
+        return "rows NOT INDEXED", "place IN (SELECT value FROM json_each(:found))", {"found": str(places.tolist())}
 
-    def _searched(self, query: CompareQuery) -> list[str]:
-        """The tables of the rows that the search and each field of a query find in any run."""
-        found: list[str] = []
-        if query.q and (search := search_of(query.q)):
-            found.append(self._in_any("SELECT rowid FROM run.texts WHERE texts MATCH ? ORDER BY rowid", search))
-        for name, value in query.field:
-            if not any(choice(name) == facet.name for index in self.indexes for facet in index.facets):
+    def _condition(self, query: CompareQuery) -> str:
+        """The rows with the change of a query, as an expression."""
+        chosen, run = self._chosen(query), self.run(query)
+        return "1" if query.show == "all" else condition(query.show, len(self.indexes), chosen, run)
+
+    def _found(self, query: CompareQuery) -> Found | None:
+        """By place, whether a query finds the row; None if it neither searches nor names a field. Errors as for
+        `count`."""
+        search = search_of(query.q)
+        if not (search or query.field):
+            return None
+        key = (search, query.field, where := self._condition(query))
+        if self._last[0] != key:
+            finders: list[Callable[[Index], Numbers]] = []
+            if search:
+                finders.append(lambda index: index.places_searched(search))
+            for name, value in query.field:
                 known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
-                raise ConfigError(unknown("field", name, known))
-            found.append(self._in_any("SELECT place FROM run.fields WHERE name = ? AND value = ?", name, choice(value)))
+                if choice(name) not in known:
+                    raise ConfigError(unknown("field", name, known))
+                finders.append(functools.partial(Index.places_with, name=name, value=value))
+            found = np.ones(self._size, bool)
+            for finder in finders:
+                found &= self._in_any(finder)
+            if query.show != "all":
+                with_change = np.zeros(self._size, bool)
+                select = f"SELECT group_concat(place) FROM rows NOT INDEXED WHERE {where}"
+                with_change[numbers(self._connection, select)] = True
+                found &= with_change
+            self._last = key, found
+        return self._last[1]
+
+    def _in_any(self, finder: Callable[[Index], Numbers]) -> Found:
+        """By place, whether the row is at any of the places that are found in the index of any run."""
+        found = np.zeros(self._size, bool)
+        for number, index in enumerate(self.indexes):
+            places = finder(index)
+            if not index.has_trials and self._aligned[number]:
+                found[places] = True
+                continue
+            in_index = np.zeros(index.totals["all"] + 1, bool)
+            in_index[places] = True
+            if index.has_trials:
+                of_trials, rows = (self._column(name, f"trials WHERE run = {number}") for name in ("place", "row"))
+                found[rows[in_index[of_trials]]] = True
+            else:
+                found[1:] |= in_index[self._column(f"ifnull(p{number}, 0)", "rows NOT INDEXED")]
         return found
 
-    def _size(self, table: str) -> int:
-        return self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+    def _column(self, expression: str, table: str) -> Numbers:
+        """The numbers that an expression has in the rows of a table, in the order of their places."""
+        column = f"SELECT {expression} AS number FROM {table} ORDER BY place"
+        return numbers(self._connection, f"SELECT group_concat(number) FROM ({column})")
 
-    def _in_any(self, select: str, *values: str) -> str:
-        """A table of the rows of which a statement selects the place in the index of any run. A name of a field is
-        replaced by its number there."""
-        key = (select, *values)
-        if key not in self._found:
-            self._found[key] = table = f"found{len(self._found)}"
-            execute = self._connection.execute
-            execute("PRAGMA temp_store=MEMORY")
-            execute(f"CREATE TEMP TABLE {table} (place INTEGER PRIMARY KEY)")
-            for number, index in enumerate(self.indexes):
-                bound: list[Any] = [*values]
-                if len(bound) == 2:
-                    bound[0] = index.field_number(values[0])
-                rows = f"SELECT place FROM rows WHERE p{number} IN ({select})"
-                if index.has_trials:
-                    rows = f"SELECT row FROM trials WHERE run = {number} AND place IN ({select})"
-                elif self._aligned[number]:
-                    rows = select
-                execute("ATTACH ? AS run", (f"{index.file.resolve().as_uri()}?mode=ro",))
-                execute(f"INSERT OR IGNORE INTO {table} {rows}", bound)
-                execute("DETACH run")
-        return self._found[key]
+    @functools.cached_property
+    def _size(self) -> int:
+        """The number of rows, and one: places begin with 1."""
+        return int(json.loads(self._about["totals"])["all"]) + 1
 
     @functools.cached_property
     def _aligned(self) -> Sequence[bool]:

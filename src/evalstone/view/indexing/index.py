@@ -15,7 +15,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_of
@@ -31,6 +34,8 @@ from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
 
 PAGE = 50
+Numbers: TypeAlias = NDArray[np.int64]
+"""Whole numbers."""
 _ORDERS = {
     "goodness": "goodness",
     "order": "place",
@@ -191,11 +196,6 @@ class Index:
             Facet(name, tuple((value, times) for value, times in values)) for _, name, values in stored if values[1:]
         )
 
-    def field_number(self, name: str) -> int | None:
-        """The number of an entry of the metadata to filter by; None if there is none of this name."""
-        stored = json.loads(self._about["facets"])
-        return next((number for number, known, _ in stored if known == choice(name)), None)
-
     @functools.cached_property
     def has_trials(self) -> bool:
         """Whether samples were answered several times."""
@@ -301,6 +301,15 @@ class Index:
         """The ID of the sample of each trial, and the place of the trial; none if there is one trial each."""
         yield from self._connection.execute("SELECT sample, place FROM cases WHERE trial IS NOT NULL")
 
+    def places_searched(self, search: str) -> Numbers:
+        """The places of the cases that a search finds. search: what `search_of` makes of words."""
+        return numbers(self._connection, "SELECT group_concat(rowid) FROM texts WHERE texts MATCH ?", search)
+
+    def places_with(self, name: str, value: str) -> Numbers:
+        """The places of the cases with this value of an entry of the metadata."""
+        select = "SELECT group_concat(place) FROM fields WHERE name = ? AND value = ?"
+        return numbers(self._connection, select, self._field_numbers.get(choice(name)), choice(value))
+
     def trials(self, sample: str) -> list[Case]:
         """The trials of a sample, if there are several."""
         query = f"{self._select} WHERE sample = ? AND trial IS NOT NULL ORDER BY trial"
@@ -344,6 +353,11 @@ class Index:
             yield from page.cases
 
     # ---- Statements ----
+
+    @functools.cached_property
+    def _field_numbers(self) -> Mapping[str, int]:
+        """The number that stands for each entry of the metadata."""
+        return {name: number for number, name, _ in json.loads(self._about["facets"])}
 
     @functools.cached_property
     def _select(self) -> str:
@@ -463,11 +477,11 @@ class Index:
             keys = f"SELECT key FROM groups WHERE text = :reason{own}"
             terms.append(f"place IN (SELECT place FROM members WHERE key IN ({keys}))")
             values["reason"] = choice(query.reason)
-        known = {name: place for place, name, _ in json.loads(self._about["facets"])} if query.field else {}
         for at, (name, value) in enumerate(query.field):
-            if (name := choice(name)) not in known:
-                raise ConfigError(unknown("field", name, known))
-            terms.append(f"place IN (SELECT place FROM fields WHERE name = {known[name]} AND value = :field{at})")
+            if (name := choice(name)) not in self._field_numbers:
+                raise ConfigError(unknown("field", name, self._field_numbers))
+            known = self._field_numbers[name]
+            terms.append(f"place IN (SELECT place FROM fields WHERE name = {known} AND value = :field{at})")
             values[f"field{at}"] = choice(value)
         if query.q and (search := search_of(query.q)):
             self._find(search)
@@ -483,6 +497,16 @@ def question_of(sample: Sample) -> str:
 def _stored(data: dict[str, Any]) -> Stored:
     sample = None if data["sample"] is None else sample_of(data["sample"])
     return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
+
+
+def numbers(connection: sqlite3.Connection, select: str, *values: Any) -> Numbers:
+    """The whole numbers that a statement selects, joined by commas: to read as many rows takes twice as long.
+
+    Raises:
+        sqlite3.Error: They can't be read.
+    """
+    text = connection.execute(select, values).fetchone()[0]
+    return np.fromstring(text, dtype=np.int64, sep=",") if text else np.zeros(0, np.int64)
 
 
 class OutdatedIndex(Exception):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from evalstone._core.display import digits_for, signed
 from evalstone._core.redaction import redacted
-from evalstone._core.word_diff import LEAST_SHARED, Piece, word_diff
+from evalstone._core.word_diff import LEAST_SHARED, Piece, WordDiff, word_diff
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.views.samples import scored_answer
@@ -157,8 +157,8 @@ def compared_rows(
     within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
     for sample, cells in zip(samples, cells_of(compared, samples), strict=True):
         answers: list[Answer] = []
-        for number, (card, cell) in enumerate(zip(cards, cells, strict=True)):
-            pieces, note = answer_pieces(cells, number, LONGEST_ANSWER)
+        shown = shown_answers(cells, LONGEST_ANSWER)
+        for number, (card, cell, (pieces, note)) in enumerate(zip(cards, cells, shown, strict=True)):
             answers.append(
                 Answer(
                     in_run_address(card, cell, within),
@@ -215,20 +215,30 @@ def trial_links(card: Card, cell: InRun, within: Sequence[tuple[str, str]]) -> t
     )
 
 
-def answer_pieces(cells: Sequence[InRun], number: int, longest: int) -> tuple[tuple[Piece, ...], str]:
-    """A run's answer, with what is not in the other one, and a note on it. Of more than two runs, the others show both
-    what is new and what is gone. longest: about the most characters."""
-    cell = cells[number]
+def shown_answers(cells: Sequence[InRun], longest: int) -> list[tuple[tuple[Piece, ...], str]]:
+    """The answer of each run, and a note on it. Of two runs, each shows what is not in the other one; of more, the
+    others show both what is new and what is gone. longest: about the most characters."""
+    first, *others = cells
+    differences = [
+        None if first.shown is None or cell.shown is None else word_diff(first.answer, cell.answer) for cell in others
+    ]
+    of_first = None if others[1:] else differences[0]
+    return [
+        _shown_answer(cells, number, difference, longest) for number, difference in enumerate([of_first, *differences])
+    ]
+
+
+def _shown_answer(
+    cells: Sequence[InRun], number: int, difference: WordDiff | None, longest: int
+) -> tuple[tuple[Piece, ...], str]:
+    first, cell = cells[0], cells[number]
     if cell.shown is None:
         return (), NOT_THERE
     note = "" if cell.stored is not None else "The beginning of a very long sample."
-    plain = word_diff(cell.answer, cell.answer).shortened(longest).pieces
-    other = cells[0] if number else cells[1]
-    if other.shown is None or (number == 0 and len(cells) > 2):
-        return plain, note
-    difference = word_diff(other.answer, cell.answer) if number else word_diff(cell.answer, other.answer)
-    if difference.shared < LEAST_SHARED:
-        return plain, note or "Few words are the same." if number and cell.answer and other.answer else note
+    if difference is None or difference.shared < LEAST_SHARED:
+        if number and difference is not None and cell.answer and first.answer:
+            note = note or "Few words are the same."
+        return word_diff(cell.answer, cell.answer).shortened(longest).pieces, note
     if number and difference.is_same and cell.answer:
         note = note or "The same answer."
     short = difference.shortened(longest)

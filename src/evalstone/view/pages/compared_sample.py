@@ -23,13 +23,13 @@ from evalstone.view.pages.compare import MOST_RUNS, cards_in
 from evalstone.view.pages.compare_samples import (
     NOT_THERE,
     InRun,
-    answer_pieces,
     cells_of,
     compared_scores,
     in_run_address,
     letters_of,
     marks_of,
     sample_data,
+    shown_answers,
     shown_name,
     trial_links,
 )
@@ -198,8 +198,8 @@ def _titles(compared: StoredComparison) -> list[dict[str, str]]:
 
 def _answers(cells: list[InRun], parts: Sequence[SampleParts | None], labels: Sequence[str]) -> Row:
     sides: list[Side] = []
-    for number, (cell, label, of) in enumerate(zip(cells, labels, parts, strict=True)):
-        pieces, note = answer_pieces(cells, number, LONGEST_TEXT)
+    shown = shown_answers(cells, LONGEST_TEXT)
+    for cell, label, of, (pieces, note) in zip(cells, labels, parts, shown, strict=True):
         own = next((block for block in of.texts if block.kind == "answer"), None) if of is not None else None
         took = () if own is None else own.labels
         blocks = (Block("part", labels=took, pieces=pieces),) if pieces else ()
