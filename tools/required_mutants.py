@@ -1356,8 +1356,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "cases are imported in the order of the file",
         "src/evalstone/compat/imports/building.py",
-        "order = sorted(range(len(system.trials)), key=system.orders.__getitem__)",
-        "order = [*range(len(system.trials))]",
+        'array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))',
+        'array("q", range(len(system.trials)))',
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(

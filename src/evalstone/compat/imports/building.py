@@ -34,7 +34,7 @@ from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingList, SpillingRecords
 from evalstone.results.stored_records import StoredRecords
 from evalstone.results.summary import ScorerInfo, ScorerSummary, SummaryBuilder, scorer_titles
-from evalstone.run.answer_rows import TargetReply, answer_key, as_stored
+from evalstone.run.answer_rows import TargetReply, answer_key
 from evalstone.run.problems import named_judges
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import (
@@ -145,10 +145,10 @@ class Built:
     """A run, and what the ledger needs besides."""
 
     run: Run
-    cases: Sequence[Sample]
-    """The samples of the dataset; of a target, without its answers."""
+    cases: Iterable[Sample]
+    """The samples of the dataset, once; of a target, without its answers."""
     answers: Iterable[StoredAnswer]
-    """The answers of the target."""
+    """The answers of the target, once."""
 
 
 class Building:
@@ -191,12 +191,11 @@ class Building:
             system = self._systems[row.system] = _System(row.system, row.dataset)
         reply = ""
         if row.system and row.answer is not None:
-            answer = as_stored(row.answer)
-            reply = TargetReply(answer).to_json()
+            reply = TargetReply(row.answer).to_json()
             system.answers += 1
-            system.usage += answer.usage
-            system.unpriced += answer.cost is None
-            system.cost.add(answer.cost or 0.0)
+            system.usage += row.answer.usage
+            system.unpriced += row.answer.cost is None
+            system.cost.add(row.answer.cost or 0.0)
         elif isinstance(row.problem, Failed):
             system.failed += 1
         stored: list[_Stored] = []
@@ -292,8 +291,8 @@ class Building:
         run = Run(
             id=id,
             dataset_name=system.dataset or metric_name(self.about.name, self.file),
-            dataset_version=scored.version,
-            n_samples=len(scored.cases),
+            dataset_version=str(scored.version),
+            n_samples=len(system.trials),
             judge=named_judges((), {}, summary)[0],
             judge_note="",
             scorers=tuple(scored.infos.values()),
@@ -309,7 +308,7 @@ class Building:
         )
         cost = run.recorded_cost
         run = replace(run, paid=Paid(total=cost, this_call=cost, records=run.judge_cost))
-        return Built(run=run, cases=scored.cases, answers=() if target is None else scored.answers(target, id))
+        return Built(run=run, cases=scored.cases(), answers=() if target is None else scored.answers(target, id))
 
     def _started(self) -> datetime:
         try:
@@ -365,11 +364,9 @@ class _Scored:
         if number * len(infos) > MOST_OUTCOMES:
             raise DataError(f"it has {number * len(infos):,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
         self.missing = number - len(system.case_of)
-        version = Version()
-        order = sorted(range(len(system.trials)), key=system.orders.__getitem__)
-        named = made_unique((f"case {place}", system.cases.at(case)) for place, case in enumerate(order, 1))
-        self.cases = _held(_observed(named, version), len(system.trials))
-        self.version = str(version)
+        self.version = Version()
+        """That of the dataset, once the samples are there."""
+        self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
         signatures = [info.signature for info in infos.values()]
         self.records = SpillingRecords(signatures, number)
         self._titles = scorer_titles([*infos.values()])
@@ -378,14 +375,19 @@ class _Scored:
         }
         self._rows = array("q", [_NO_ROW]) * number
         """By case and trial, the row."""
-        places = array("q", order)
-        for place, case in enumerate(order):
+        places = array("q", self._order)
+        for place, case in enumerate(self._order):
             places[case] = place
         for row, (case, trial) in enumerate(zip(system.case_of, system.trial_of, strict=True)):
             self._rows[places[case] * self.trials + trial - 1] = row
 
+    def cases(self) -> Iterator[Sample]:
+        """The samples without the answers of a target."""
+        system = self.system
+        return made_unique((f"case {place}", system.cases.at(case)) for place, case in enumerate(self._order, 1))
+
     def samples(self) -> Sequence[Sample]:
-        """The samples with the answers. Meanwhile, the records are made."""
+        """The samples with the answers. Meanwhile, the records and the version are made."""
         return _held(self._answered(), len(self._rows))
 
     def summary(self) -> tuple[ScorerSummary, ...]:
@@ -407,15 +409,15 @@ class _Scored:
         )
         return OurRun(system=self.system.identity, rows=len(self.system.case_of), metrics=tuple(metrics))
 
-    def _cells(self) -> Iterator[tuple[Sample, int]]:
-        """Each sample and trial, without an answer, and its row."""
-        for number, case in enumerate(self.cases):
+    def _cells(self, cases: Iterable[Sample]) -> Iterator[tuple[Sample, int]]:
+        """Each case and trial, and its row."""
+        for number, case in enumerate(cases):
             for trial in range(self.trials):
                 sample = case if self.trials == 1 else replace(case, trial=trial + 1)
                 yield sample, self._rows[number * self.trials + trial]
 
     def _answered(self) -> Iterator[Sample]:
-        for number, (sample, row) in enumerate(self._cells()):
+        for number, (sample, row) in enumerate(self._cells(_observed(self.cases(), self.version))):
             reply = "" if row == _NO_ROW else self.system.replies.at(row)
             if reply and (answer := TargetReply.from_json(reply).answer) is not None:
                 sample = answer.fill(sample, seconds=self.system.seconds[row])
@@ -451,7 +453,7 @@ class _Scored:
 
     def answers(self, target: StoredTarget, run: str) -> Iterator[StoredAnswer]:
         """The answers as rows of the ledger."""
-        for sample, row in self._cells():
+        for sample, row in self._cells(self.cases()):
             if row == _NO_ROW or not (reply := self.system.replies.at(row)):
                 continue
             key, answer = answer_key(sample, target.inputs, target.scope), TargetReply.from_json(reply).answer
@@ -481,11 +483,14 @@ def _observed(samples: Iterable[Sample], version: Version) -> Iterator[Sample]:
 
 
 def _written(sample: Sample) -> str:
-    return json.dumps(sample_row(sample))
+    return json.dumps([sample.content_hash, sample_row(sample)])
 
 
 def _read(text: bytes) -> Sample:
-    return sample_of(value_of(text.decode()))
+    known, row = value_of(text.decode())
+    sample = sample_of(row)
+    vars(sample)["content_hash"] = known  # which would be calculated again
+    return sample
 
 
 def _problem(problem: Skipped | Failed) -> list[str | None]:

@@ -6,6 +6,7 @@ A reader is a generator. It yields, in the order of the file and one at a time, 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class Result:
         """The result for a value as a file has it: a number, or true and false, which are 1 and 0. Anything else,
         also NaN, is a failure of its kind, never a 0."""
         given, problem, number = python_value(value), None, None
-        if isinstance(given, bool):
+        if isinstance(given, bool) or (type(given) is float and math.isfinite(given)):
             number = float(given)
         elif given is None:
             problem = failed("NoScore", "the file has no score")
@@ -179,8 +180,12 @@ def failed(kind: FailureKind, error: object, *, reply: str | None = None) -> Fai
 
 def metric_name(value: object, otherwise: str = "unnamed") -> str:
     """The name of a metric or a system from any text: a line of visible text of at most 200 characters."""
-    text = safe(value, LONGEST_NAME).strip() if isinstance(value, str) else ""
-    return text.translate(_BRACKETS) or otherwise
+    return (_line(value) if isinstance(value, str) else "") or otherwise
+
+
+@functools.lru_cache(4096)
+def _line(text: str) -> str:
+    return safe(text, LONGEST_NAME).strip().translate(_BRACKETS)
 
 
 def object_in(values: Mapping[str, Any], name: str) -> dict[str, Any]:
