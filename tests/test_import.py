@@ -26,6 +26,13 @@ def test_import_brings_no_library_that_only_some_need() -> None:
     assert [name for name in OPTIONAL + HEAVY if name in loaded] == []
 
 
+def test_pages_bring_no_library_that_only_runs_need() -> None:
+    loaded = json.loads(python("import evalstone.view.app, json, sys; print(json.dumps(sorted(sys.modules)))"))
+    assert [
+        name for name in ("aiohttp", "psycopg", "genai_prices", "rich", "pydantic", "pyarrow") if name in loaded
+    ] == []
+
+
 def test_import_takes_well_under_a_third_of_a_second() -> None:
     code = "import time; t = time.perf_counter(); import evalstone; print(time.perf_counter() - t)"
     assert min(float(python(code)) for _ in range(3)) < BUDGET

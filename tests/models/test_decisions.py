@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 
 from evalstone.errors import JudgeDeclined, JudgeError, JudgeRefused, ReplyError
 from evalstone.judges import DecisionJudge
-from evalstone.models.decisions import Decided, TypedQuestion, distribution
+from evalstone.models.decisions import Decided
+from evalstone.models.typed_questions import TypedQuestion, distribution
 from evalstone.questions import ClaimSupported
 from tests.hostile_serving import Reply, http, serving_hostile
 from tests.serving import Behaviour, Response, Server, serving

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import socket
 import sys
@@ -149,6 +150,7 @@ def view(
         ws="none",
         timeout_graceful_shutdown=1,
     )
+    gc.freeze()  # garbage is not looked for in what was imported: that takes as long as a page
     try:
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:

@@ -3,9 +3,6 @@
 from evalstone.models.catalog import ProviderInfo as ProviderInfo
 from evalstone.models.decisions import Decided as Decided
 from evalstone.models.decisions import DecisionProvider as DecisionProvider
-from evalstone.models.decisions import State as State
-from evalstone.models.decisions import TypedQuestion as TypedQuestion
-from evalstone.models.decisions import TypedQuestionKind as TypedQuestionKind
 from evalstone.models.embeddings import Embeddings as Embeddings
 from evalstone.models.endpoint import Call as Call
 from evalstone.models.endpoint import Endpoint as Endpoint
@@ -24,5 +21,8 @@ from evalstone.models.provider import Completion as Completion
 from evalstone.models.provider import Connection as Connection
 from evalstone.models.provider import ReplyForm as ReplyForm
 from evalstone.models.provider import RequestSettings as RequestSettings
+from evalstone.models.typed_questions import State as State
+from evalstone.models.typed_questions import TypedQuestion as TypedQuestion
+from evalstone.models.typed_questions import TypedQuestionKind as TypedQuestionKind
 
 __all__: list[str]

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, check_present, predicate
 from evalstone.models.replies import as_list, as_object, as_text, shown
+from evalstone.models.typed_questions import State, TypedQuestion
 
 
 class OpenAIDecisions(DecisionProvider):

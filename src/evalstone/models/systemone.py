@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalstone.errors import ReplyError
-from evalstone.models.decisions import DecisionProvider, State, TypedQuestion, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, check_present, predicate
 from evalstone.models.replies import as_object, shown
+from evalstone.models.typed_questions import State, TypedQuestion
 
 
 class SystemOne(DecisionProvider):

@@ -28,8 +28,8 @@ from evalstone._core.guards import class_of, is_array, is_mapping, is_number, is
 from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt, clean
 from evalstone.errors import ConfigError
-from evalstone.models.decisions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
 from evalstone.models.provider import ReplyForm
+from evalstone.models.typed_questions import MOST_LEVELS, MOST_OPTIONS, State, TypedQuestion, distribution
 from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.custom import AnswerAs, GiveNumber
 from evalstone.questions.explanation import Explain
