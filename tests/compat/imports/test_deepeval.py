@@ -17,7 +17,7 @@ from evalstone import DataError, Failed, ImportedRuns, Run, Skipped, import_resu
 from evalstone.compat.imports.deepeval import READER
 from evalstone.compat.imports.reading import Source
 from evalstone.compat.imports.results import Row
-from evalstone.types import Message, note
+from evalstone.types import Message, TrajectoryExpectation, note
 from evalstone.types.messages import ToolCall
 
 FOLDER = Path(__file__).parent / "deepeval"
@@ -66,8 +66,19 @@ def test_hyperparameters_are_the_system_and_its_answers_are_those_of_the_cases(r
         content="Paris",
         tool_calls=(ToolCall(name="search", arguments={"query": "France"}, result="found"),),
     )
-    assert sample.expected_trajectory is not None
-    assert [step.name for step in sample.expected_trajectory.steps or ()] == ["search"]
+    assert sample.expected_trajectory == TrajectoryExpectation.read(
+        [{"name": "search", "arguments": {"query": "France"}}]
+    )
+
+
+def test_an_expected_tool_without_arguments_may_be_called_with_any(tmp_path: Path) -> None:
+    content = copy.deepcopy(RESULTS)
+    del content["testCases"][0]["expectedTools"][0]["inputParameters"]
+    content["testCases"][1]["expectedTools"][0]["inputParameters"] = {}
+    (run,) = imported(tmp_path / "r.json", content)
+    expected = [sample.expected_trajectory for sample in run.samples or ()]
+    assert expected[0] == TrajectoryExpectation.read(["search"])
+    assert expected[1] == TrajectoryExpectation.read([{"name": "search", "arguments": {}}])
 
 
 def test_our_numbers_are_those_that_deepeval_printed(tmp_path: Path, run: Run) -> None:

@@ -344,8 +344,7 @@ def _exchange(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     asked: dict[str, Any] = {"input": question, "reference": text_of(case.get("expectedOutput"))}
     answer: dict[str, Any] = {} if output is None else {"output": output}
     if is_array(expected := case.get("expectedTools")):
-        steps = [{"name": call.name} for call in map(read_call, expected)]
-        asked["expected_trajectory"] = TrajectoryExpectation.read(steps)
+        asked["expected_trajectory"] = TrajectoryExpectation.read([*map(_expected, expected)])
     if is_array(retrieved := case.get("retrievalContext")):
         answer["context"] = read_passages(retrieved)
     elif is_array(ideal := case.get("context")):
@@ -354,6 +353,13 @@ def _exchange(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         calling = Message(role="assistant", content=output or "", tool_calls=[*map(read_call, called)])
         answer["messages"] = (Message(role="user", content=question or ""), calling)
     return asked, answer
+
+
+def _expected(tool: Any) -> dict[str, Any]:
+    """The step that an expected tool is. Without arguments, any will do."""
+    call = read_call(tool)
+    has_arguments = is_object(tool) and tool.get("inputParameters") is not None
+    return {"name": call.name, **({"arguments": call.arguments} if has_arguments else {})}
 
 
 def _conversation(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
