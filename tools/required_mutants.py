@@ -1361,6 +1361,20 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(
+        "what a person says replaces the score of MLflow's scorer",
+        "src/evalstone/compat/imports/mlflow.py",
+        'settings = [("source", "human")] if kind == "HUMAN" else []',
+        "settings = []",
+        ("tests/compat/imports/test_mlflow.py",),
+    ),
+    Mutant(
+        "a missing score of LangSmith is a 0",
+        "src/evalstone/compat/imports/langsmith.py",
+        'Result(problem=failed("NoScore", _NO_SCORE))',
+        "Result.of(0)",
+        ("tests/compat/imports/test_langsmith.py",),
+    ),
+    Mutant(
         "a grader without a verdict has scored",
         "src/evalstone/compat/imports/promptfoo.py",
         '.get("graderError"):',

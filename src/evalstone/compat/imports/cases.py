@@ -6,14 +6,17 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from evalstone._core.guards import is_object
 from evalstone._core.json import content_hash
-from evalstone.datasets.cells import read_passages, scalar_text, storable
+from evalstone.datasets.cells import read_passages, scalar_text, storable, unpacked
 from evalstone.datasets.columns import claims
+from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import ConfigError, DataError
 from evalstone.types.reserved_metadata import WRITTEN_METADATA
 
 CASE = ("input", "reference", "context", "instructions")
 """The fields that named values of a case can be. They have no answer: `answer` among them is the expected one."""
+_ASKED = ("input", "context", "instructions")
 _EXPECTED = ("answer", "completion", "ideal_answer", "gold")
 
 
@@ -67,6 +70,51 @@ def text_of(value: object) -> str | None:
         return None
     text = scalar_text(value)
     return json.dumps(storable(value), ensure_ascii=False) if text is None else text
+
+
+def parsed(value: object, place: str) -> Any:
+    """The value of a JSON text; any other value unchanged. Raises DataError, with the place, for invalid JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except DataError as error:
+        raise DataError(f"{place}: ", error) from None
+
+
+def written(value: object, place: str) -> Any:
+    """The object or list that a text writes out in JSON or Python; any other value unchanged. Raises DataError, with
+    the place, for one that is cut."""
+    try:
+        return unpacked(value)
+    except DataError as error:
+        raise DataError(f"{place}: ", error) from None
+
+
+def exchange_fields(asked: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a sample in what was asked and what was expected, by name. The reference is the expected value that
+    is known as one, or as an output, or else the only one, if it is a text or a number. All others are metadata."""
+    fields, wanted = case_fields(asked, fields=_ASKED), case_fields(expected, fields=("reference",))
+    if "reference" not in wanted:
+        one = answer_fields(expected)
+        if "output" in one and (len(expected) == 1 or one["output"] != text_of(expected)):
+            wanted = {"reference": one["output"], "metadata": {**one.get("metadata", {})}}
+    known: dict[str, Any] = fields["metadata"]
+    others = {f"expected_{name}" if name in known else name: value for name, value in wanted.pop("metadata").items()}
+    return {**fields, **wanted, "metadata": {**known, **others}}
+
+
+def answer_fields(value: object) -> dict[str, Any]:
+    """The fields of an answer in what a system returned. Of an object, the output is the value that is known as one, or
+    the only one, if it is a text or a number; all others are metadata. Else it is all of it as JSON."""
+    if not is_object(value) or not value:
+        return {} if value is None else {"output": text_of(value)}
+    found = case_fields(value, fields=("output", "context"))
+    if "output" not in found and len(value) == 1 and (one := scalar_text(next(iter(value.values())))) is not None:
+        return {"output": one}
+    if "output" not in found:
+        return {"output": text_of(value)}
+    return {**found, "metadata": {f"output.{name}": each for name, each in found["metadata"].items()}}
 
 
 def _field(field: str, value: Any) -> Any:

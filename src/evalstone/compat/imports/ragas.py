@@ -8,12 +8,11 @@ or was undefined, and leaves it out of its means. The table names neither the sy
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from evalstone._core.display import shortlist
 from evalstone.compat.imports.reading import Head, Reader, Source
-from evalstone.compat.imports.results import Event, Judged, Metric, Result, Row, failed, metric_name
-from evalstone.datasets.cells import number_in
+from evalstone.compat.imports.results import Event, Judged, Metric, Result, Row, cell_value, failed, metric_name
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import DataError
@@ -67,7 +66,6 @@ LOWER = frozenset(("harmfulness", "maliciousness", "noise_sensitivity"))
 _INDEX = frozenset(("", "Unnamed: 0", "index", "level_0"))
 """The columns that a data frame writes for the numbers of its rows."""
 _MODE = re.compile(r"\((?:mode=)?\w+\)\Z")
-_BOOLEANS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 _NO_SCORE = "ragas has no score: the metric failed, or it is undefined here"
 
 
@@ -121,7 +119,7 @@ def _columns(source: Source, is_text: bool) -> dict[str, str]:
             if name in SAMPLE or name in _INDEX or (not known and (not after or field_of(name) is not None)):
                 others.setdefault(name)
                 continue
-            value = _value(row[name], is_text=is_text)
+            value = cell_value(row[name], is_text=is_text)
             if value is not None and name not in found:
                 found[name] = place
             if not known and value is not None and not isinstance(value, int | float):
@@ -139,18 +137,6 @@ def _columns(source: Source, is_text: bool) -> dict[str, str]:
     return metrics
 
 
-def _value(cell: object, *, is_text: bool) -> object:
-    """A score as the file has it; None for a missing one. In CSV, it is a text."""
-    if isinstance(cell, float) and cell != cell:
-        return None
-    if not is_text or not isinstance(cell, str):
-        return cell
-    text = cell.strip()
-    if text.lower() in ("", "nan", "none", "null"):
-        return None
-    return _BOOLEANS.get(text.lower(), number_in(text))
-
-
 def _metric(column: str) -> Metric:
     base = _base(column)
     known = base in JUDGED | COMPUTED
@@ -163,7 +149,7 @@ def _metric(column: str) -> Metric:
 
 
 def _result(column: str, cell: object, *, is_text: bool) -> Result:
-    value = _value(cell, is_text=is_text)
+    value = cell_value(cell, is_text=is_text)
     judged = Judged(answer=None if value is None else {"score": value}) if _base(column) in JUDGED else None
     if value is None:
         return Result(problem=failed("NoScore", _NO_SCORE), judged=judged)

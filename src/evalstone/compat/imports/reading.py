@@ -24,7 +24,7 @@ from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
 
-MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals")
+MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals", "mlflow", "phoenix", "langsmith")
 """The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""

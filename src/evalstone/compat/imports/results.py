@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt, safe
 from evalstone._core.guards import is_array, is_number, is_object, is_whole, python_value
+from evalstone._core.literals import MISSING
+from evalstone.datasets.cells import number_in as numeric
 from evalstone.datasets.cells import storable
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Note, Sample, Skipped, Usage
@@ -23,6 +25,7 @@ FailureKind: TypeAlias = Literal["TargetFailed", "JudgeFailed", "ScorerFailed", 
 no score, one that is no finite number, or one outside the scale."""
 LONGEST_NAME = 200
 """The most characters of the name of a metric or a system."""
+_BOOLEANS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 _BRACKETS = str.maketrans("()", "[]")
 
 
@@ -212,6 +215,21 @@ def number_in(values: Mapping[str, Any], name: str) -> float | None:
     if type(value) is float and math.isfinite(value):  # as nearly all are
         return value
     return Result.of(value).value if is_number(value) else None
+
+
+def cell_value(cell: object, *, is_text: bool) -> object:
+    """A number, or true and false, as the cell of a table has it; None for a missing one.
+
+    is_text: Whether every cell is a text, as in CSV. A text that is no number stays one.
+    """
+    if isinstance(cell, float) and cell != cell:
+        return None
+    if not is_text or not isinstance(cell, str):
+        return cell
+    text = cell.strip()
+    if text.lower() in ("", *MISSING):
+        return None
+    return _BOOLEANS.get(text.lower(), numeric(text))
 
 
 def index_in(values: Mapping[str, Any], name: str) -> int | None:

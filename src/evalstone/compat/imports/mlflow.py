@@ -1,0 +1,291 @@
+"""The results of MLflow 3: traces with their assessments.
+
+They are in the table of `mlflow.search_traces(run_id=…)`, in the `result_df` of an evaluation, saved as CSV, JSON or
+JSON Lines, and in the traces themselves (`trace.to_json()`), as a list or as JSON Lines. In a table, the column
+`trace` has a whole trace as JSON.
+
+An assessment is an expectation or feedback: a value, or an error. MLflow averages numbers, true and false, yes and no,
+and leaves errors out. Feedback of people is a metric of its own. MLflow marks feedback that people have corrected as
+invalid; what the scorer said is still its score.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalstone._core.guards import is_array, is_object, python_value
+from evalstone.compat.imports.cases import answer_fields, exchange_fields, parsed
+from evalstone.compat.imports.documents import as_object
+from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.results import (
+    About,
+    Event,
+    Judged,
+    Metric,
+    Result,
+    Row,
+    dollars,
+    duration,
+    failed,
+    metric_name,
+    object_in,
+    objects_in,
+    text_in,
+    usage_of,
+)
+from evalstone.datasets.cells import number_in as number_of
+from evalstone.datasets.cells import storable
+from evalstone.errors import ConfigError, DataError
+from evalstone.targets import Answer
+from evalstone.types import Sample, Skipped, Usage
+from evalstone.types.documents import read_passages
+
+TOOL = "mlflow"
+_WORDS = {"yes": 1.0, "no": 0.0}
+"""What MLflow's judges say, and how it counts it."""
+_UNKNOWN = "unknown"
+"""What MLflow's judges say if they can't tell."""
+_RUN = "mlflow.sourceRun"
+_SHORT = 8
+"""The characters of the ID of a run that tell it from others."""
+
+
+@dataclass
+class _Known:
+    """What the first reading learns of all traces."""
+
+    runs: set[str] = field(default_factory=set[str])
+    scored: set[str] = field(default_factory=set[str])
+    """The names of feedback that is a number for some trace, or failed for some. All other feedback is text."""
+
+
+def recognizes(head: Head) -> bool:
+    """Whether a table or a document has traces with assessments."""
+    if head.columns:
+        return {"trace_id", "trace", "assessments"} <= {*head.columns}
+    is_table = head.has("trace_id", "trace", "assessments")
+    return not head.is_folder and (is_table or head.has("info.trace_id", "info.trace_location", "data.spans"))
+
+
+def read(source: Source) -> Iterator[Event]:
+    """What traces say. They are read twice: which feedback is a score depends on all of them."""
+    known = _Known()
+    for _, trace in _traces(source):
+        known.runs.add(text_in(_metadata(trace), _RUN))
+        known.scored |= {
+            text_in(each, "assessment_name") for each in _feedback(trace) if _value(each) is not None or _error(each)
+        }
+    for place, trace in _traces(source):
+        info = object_in(trace, "info")
+        yield About(
+            version=text_in(_metadata(trace), "mlflow.trace_schema.version"), started=text_in(info, "request_time")
+        )
+        yield _row(place, trace, known)
+
+
+def _traces(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each trace after its place."""
+    for place, row in source.rows():
+        if "info" in row:
+            yield place, row
+            continue
+        cell = row.get("trace")
+        if cell is None:
+            raise DataError(f"{place} has no trace, which the table of mlflow.search_traces has as JSON")
+        yield place, as_object(parsed(cell, f"{place}.trace"), f"{place}.trace")
+
+
+def _metadata(trace: Mapping[str, Any]) -> dict[str, Any]:
+    return object_in(object_in(trace, "info"), "trace_metadata")
+
+
+def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
+    info, metadata, root = object_in(trace, "info"), _metadata(trace), _root(trace)
+    inputs = _attribute(root, "mlflow.spanInputs", place)
+    asked = inputs if is_object(inputs) else {"input": inputs}
+    said = answer_fields(_attribute(root, "mlflow.spanOutputs", place))
+    problem = None
+    if not said and text_in(info, "state") == "ERROR":
+        problem = failed("TargetFailed", text_in(object_in(root, "status"), "message"))
+    answer = None
+    if problem is None:
+        said["metadata"] = {**said.get("metadata", {}), **_texts(trace, known)}
+        said["context"] = _context(trace, place) or said.get("context")
+        answer = Answer(**said, usage=_tokens(metadata.get("mlflow.trace.tokenUsage"), place))
+    return Row(
+        place=place,
+        system=_system(trace, known),
+        case=Sample(**exchange_fields(asked, _expected(trace, place))),
+        answer=answer,
+        problem=problem,
+        seconds=duration(info.get("execution_duration_ms"), 1e-3),
+        scores={} if problem is not None else _scores(trace, known),
+    )
+
+
+def _texts(trace: Mapping[str, Any], known: _Known) -> dict[str, Any]:
+    """The feedback that is no score, as metadata."""
+    values = {
+        text_in(each, "assessment_name"): object_in(each, "feedback").get("value")
+        for each in _feedback(trace)
+        if text_in(each, "assessment_name") not in known.scored
+    }
+    return {f"feedback.{name}": storable(value) for name, value in values.items() if value is not None}
+
+
+def _system(trace: Mapping[str, Any], known: _Known) -> str:
+    """What answered: the model that was logged, or else the function; and the run, if there are several."""
+    metadata, tags = _metadata(trace), object_in(object_in(trace, "info"), "tags")
+    name = text_in(metadata, "mlflow.modelId") or text_in(tags, "mlflow.traceName") or "trace"
+    run = text_in(metadata, _RUN)[:_SHORT] if len(known.runs) > 1 else ""
+    return metric_name(f"{name} · run {run}" if run else name)
+
+
+def _spans(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects_in(object_in(trace, "data"), "spans")
+
+
+def _root(trace: Mapping[str, Any]) -> dict[str, Any]:
+    roots = [span for span in _spans(trace) if not span.get("parent_span_id")]
+    return roots[0] if roots else {}
+
+
+def _attribute(span: Mapping[str, Any], name: str, place: str) -> Any:
+    """The value of an attribute of a span, which is a JSON text."""
+    value = object_in(span, "attributes").get(name)
+    return None if value is None else parsed(value, f"{place}: {name}")
+
+
+def _context(trace: Mapping[str, Any], place: str) -> list[str | None] | None:
+    """The passages that retrievers found."""
+    found: list[str | None] = []
+    for span in _spans(trace):
+        if _attribute(span, "mlflow.spanType", place) == "RETRIEVER":
+            documents = _attribute(span, "mlflow.spanOutputs", place)
+            try:
+                found += read_passages(documents) if is_array(documents) else ()
+            except ConfigError as error:
+                raise DataError(f"{place}: the passages of {text_in(span, 'name')}: ", error) from None
+    return found or None
+
+
+def _tokens(value: object, place: str) -> Usage:
+    counts = None if value is None else parsed(value, f"{place}: mlflow.trace.tokenUsage")
+    return usage_of(counts, input="input_tokens", output="output_tokens")
+
+
+# ---- Assessments ----
+
+
+def _assessments(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects_in(object_in(trace, "info"), "assessments")
+
+
+def _feedback(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The feedback, without what was replaced by another of the same source."""
+    every = [each for each in _assessments(trace) if is_object(each.get("feedback"))]
+    valid = {_said_by(each) for each in every if each.get("valid") is not False}
+    last = {_said_by(each): number for number, each in enumerate(every) if each.get("valid") is False}
+    return [
+        each
+        for number, each in enumerate(every)
+        if each.get("valid") is not False or (_said_by(each) not in valid and last[_said_by(each)] == number)
+    ]
+
+
+def _said_by(assessment: Mapping[str, Any]) -> tuple[str, str, str]:
+    source = text_in(object_in(assessment, "source"), "source_type")
+    return text_in(assessment, "assessment_name"), source, text_in(assessment, "span_id")
+
+
+def _expected(trace: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The expectations by name. `expected_response` is the reference."""
+    found: dict[str, Any] = {}
+    for each in _assessments(trace):
+        if is_object(expectation := each.get("expectation")) and each.get("valid") is not False:
+            serialized = object_in(expectation, "serialized_value").get("value")
+            name = text_in(each, "assessment_name")
+            found[name] = expectation.get("value") if serialized is None else parsed(serialized, f"{place}: {name}")
+    return found
+
+
+def _value(feedback: Mapping[str, Any]) -> object:
+    """The score of feedback; None for a text, a list or an object, and without a value."""
+    value = python_value(object_in(feedback, "feedback").get("value"))
+    if isinstance(value, str):
+        return _UNKNOWN if value == _UNKNOWN else _WORDS.get(value)
+    return value if isinstance(value, bool | int | float) else None
+
+
+def _error(feedback: Mapping[str, Any]) -> str:
+    error = object_in(object_in(feedback, "feedback"), "error")
+    return text_in(error, "error_message") or text_in(error, "error_code")
+
+
+def _scores(trace: Mapping[str, Any], known: _Known) -> dict[Metric, Result]:
+    root = _span_id(_root(trace))
+    spans = {_span_id(span): metric_name(span.get("name")) for span in _spans(trace)}
+    found: dict[Metric, Result] = {}
+    for each in _feedback(trace):
+        if (name := text_in(each, "assessment_name")) not in known.scored:
+            continue
+        kind, span = text_in(object_in(each, "source"), "source_type"), text_in(each, "span_id")
+        settings = [("source", "human")] if kind == "HUMAN" else []
+        settings += [("span", spans[span])] if span in spans and span != root else []
+        metric, number = Metric(metric_name(name), tuple(settings), description=f"MLflow: {metric_name(name)}"), 1
+        while metric in found:
+            number += 1
+            metric = Metric(metric.name, (*settings, ("number", str(number))), description=metric.description)
+        found[metric] = _result(each, kind)
+    return found
+
+
+def _span_id(span: Mapping[str, Any]) -> str:
+    """The ID of a span as assessments have it: hexadecimal digits of the bytes that the span has in base 64."""
+    try:
+        return base64.b64decode(text_in(span, "span_id"), validate=True).hex()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _result(feedback: Mapping[str, Any], kind: str) -> Result:
+    said, about = object_in(feedback, "feedback"), object_in(feedback, "metadata")
+    reason, value, error = text_in(feedback, "rationale"), _value(feedback), _error(feedback)
+    judged = None
+    if kind == "LLM_JUDGE":
+        counts = {name: number_of(about.get(f"mlflow.assessment.{name}")) for name in _COUNTS}
+        judged = Judged(
+            judge=text_in(object_in(feedback, "source"), "source_id"),
+            answer=None if error else {"value": storable(said.get("value"))},
+            usage=Usage(**{name: int(counts[key]) for key, name in _TOKENS.items() if _is_count(counts[key])}),
+            cost=dollars(counts["judgeCost"]),
+        )
+    if error:
+        return Result(problem=failed("JudgeFailed" if judged else "ScorerFailed", error), judged=judged)
+    if value == _UNKNOWN:
+        return Result(problem=Skipped("the judge of MLflow can't tell: unknown"), judged=judged)
+    given = said.get("value")
+    evidence = {"value": given} if isinstance(given, str) else ()
+    return Result.of(given if value is None else value, reason, evidence=evidence, judged=judged)
+
+
+_TOKENS = {"judgeInputTokens": "input", "judgeOutputTokens": "output"}
+_COUNTS = ("judgeCost", *_TOKENS)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+READER = Reader(
+    tool=TOOL,
+    version=1,
+    expects="traces of MLflow 3 with assessments, as of mlflow.search_traces or result_df, saved as CSV, JSON or JSON "
+    "Lines, known by trace_id, trace and assessments, or by info and data.spans",
+    recognizes=recognizes,
+    read=read,
+)
