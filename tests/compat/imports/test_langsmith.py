@@ -91,3 +91,9 @@ def test_several_inputs_outputs_and_references_are_kept(tmp_path: Path) -> None:
     assert (sample.metadata["level"], sample.metadata["expected_level"], sample.metadata["output.steps"]) == (
         "easy", "B1", 3,
     )  # fmt: skip
+
+
+def test_a_target_that_returned_nothing_has_an_answer_without_output(tmp_path: Path) -> None:
+    samples = imported(tmp_path / "r.json", [{**ROWS[0], "outputs.answer": None}]).samples
+    assert samples is not None
+    assert [sample.output for sample in samples] == [None]

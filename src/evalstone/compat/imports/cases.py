@@ -107,8 +107,10 @@ def exchange_fields(asked: Mapping[str, Any], expected: Mapping[str, Any]) -> di
 def answer_fields(value: object) -> dict[str, Any]:
     """The fields of an answer in what a system returned. Of an object, the output is the value that is known as one, or
     the only one, if it is a text or a number; all others are metadata. Else it is all of it as JSON."""
-    if not is_object(value) or not value:
-        return {} if value is None else {"output": text_of(value)}
+    if value is None or value == {}:
+        return {}
+    if not is_object(value):
+        return {"output": text_of(value)}
     found = case_fields(value, fields=("output", "context"))
     if "output" not in found and len(value) == 1 and (one := scalar_text(next(iter(value.values())))) is not None:
         return {"output": one}
