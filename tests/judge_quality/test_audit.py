@@ -171,7 +171,8 @@ def _demo() -> Path:
 
 def test_a_scorer_in_code_is_calibrated_and_audited_too(tmp_path: Path):
     rows = [
-        {"id": str(n), "output": "a b c", "reference": "a b c" if n % 2 else "x y", "label": n % 2} for n in range(12)
+        {"input": str(n), "output": "a b c", "reference": "a b c" if n % 2 else "x y", "label": n % 2}
+        for n in range(12)
     ]
     learned = calibrate(rows, "rouge_l", ledger=tmp_path / "ledger.db").threshold
     assert learned is not None

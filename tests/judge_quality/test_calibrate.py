@@ -113,6 +113,7 @@ def by_strata(bad: Mapping[str, int], strata: Sequence[tuple[str, int, int]] = S
     return [
         {
             "id": f"{name}{number}",
+            "input": f"{name}{number}?",
             "output": "0.1" if name == "low" else "0.9",
             "label": int(number >= bad[name]),
             "chosen": "stratified",
@@ -147,7 +148,9 @@ def test_labels_drawn_by_strata_estimate_the_rates_of_the_run() -> None:
     assert "labels_not_at_random" not in {each.kind for each in found.notes}
     assert Calibration.from_dict(found.to_dict()) == found
     run = run_of(["0.1", "0.9"])
-    right = tuple(replace(pair, labels=(float(pair.value > 0.5),)) for pair in found.pairs * 30)
+    right = tuple(
+        replace(pair, sample_id=str(n), labels=(float(pair.value > 0.5),)) for n, pair in enumerate(found.pairs * 30)
+    )
     usable = replace(found, judge=run.judge_of("given"), signature=run["given"].info.signature, pairs=right)
     with pytest.raises(ConfigError, match="drawn by strata"):
         corrected_share(run, "given", usable)
@@ -259,8 +262,44 @@ def in_languages(n: int = 120) -> list[dict[str, Any]]:
     for number in range(n):
         language = ("en", "de", "fi")[number % 3]
         label = "no" if language == "fi" and number % 2 else "yes"
-        rows.append({"id": f"{number}", **good, "lang": language, "label": label, "part": {"page": number % 2}})
+        rows.append(
+            {
+                "id": f"{number}",
+                "input": f"{number}?",
+                **good,
+                "lang": language,
+                "label": label,
+                "part": {"page": number % 2},
+            }
+        )
     return rows
+
+
+@pytest.mark.parametrize(
+    ("fields", "clusters"),
+    [
+        ([{"group": n // 4, "input": str(n)} for n in range(24)], 6),
+        ([{"input": str(n // 4), "annotator": n % 4} for n in range(24)], 6),  # the same texts, labeled four times
+        ([{"input": str(n), **({"group": "one"} if n < 9 else {})} for n in range(24)], 16),
+        ([{"input": str(n)} for n in range(24)], None),
+    ],
+)
+def test_labels_of_one_group_or_of_the_same_texts_are_a_cluster(
+    fields: Sequence[Mapping[str, Any]], clusters: int | None
+) -> None:
+    rows = [
+        {**each, "id": f"s{n}", "output": str(0.9 - n // 4 % 2 / 2), "label": n // 4 % 2}
+        for n, each in enumerate(fields)
+    ]
+    found = calibrate(rows, Given(), ledger=None)
+    assert (found.clusters and len(set(found.clusters))) == clusters
+    assert found.auroc is not None
+    assert found.auroc.groups == clusters
+    accuracy = measure(found).at_default.measures["accuracy"]
+    assert accuracy is not None
+    assert accuracy.groups == clusters
+    assert Calibration.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert "cluster" in str(found) if clusters else "cluster" not in str(found)
 
 
 def test_the_agreement_is_measured_by_slice(tmp_path: Path):
@@ -289,7 +328,13 @@ def test_kappa_of_a_slice_has_an_interval_for_all_slices_together() -> None:
     sides = {"0": "Paris is in France.", "1": "Rome is on Mars."}
     truths = [n % 2 == (0 if n % 5 or n >= 20 else 1) for n in range(40)]
     rows = [
-        {"id": str(n), "output": sides[str(n % 2)], "context": ["Paris is in France."], "part": n // 20, "label": truth}
+        {
+            "input": str(n),
+            "output": sides[str(n % 2)],
+            "context": ["Paris is in France."],
+            "part": n // 20,
+            "label": truth,
+        }
         for n, truth in enumerate(truths)
     ]
     first, second = measure(calibrate(rows, ledger=None, slice_by="part")).slices
@@ -412,7 +457,7 @@ class Stubborn(LexicalJudge):
 @pytest.mark.parametrize("scorer", ["faithfulness", "fact_check"])
 def test_a_panel_is_compared_with_its_members_by_their_votes(scorer: str, tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
-    rows = [{**row, "id": f"{row['id']}{n}"} for n in range(8) for row in ROWS]
+    rows = [{**row, "id": f"{row['id']}{n}", "input": str(n)} for n in range(8) for row in ROWS]
     panel = Panel(LexicalJudge(), Stubborn(right="is"), Stubborn(right="Rome"))
     made = calibrate(rows, scorer, judge=panel, ledger=ledger)
     found = made.members

@@ -87,21 +87,22 @@ def test_the_threshold_is_the_lowest_that_keeps_to_the_risk(tmp_path: Path) -> N
 def test_samples_that_the_primary_does_not_decide_alone_are_not_kept() -> None:
     cascade = keeping_all(Cascade(CHEAP, DEAR))
 
-    def record(name: str, *details: dict[str, Any] | None, group: str | None = None) -> Record:
+    def record(name: str, *details: dict[str, Any] | None) -> Record:
         calls = tuple(
             JudgeCall(question="q", fingerprint=f"{name}{n}", judge=cascade.identity, answer=1, detail=detail)
             for n, detail in enumerate(details)
         )
-        return Record(sample_id=name, scorer="s", signature="s@1", outcome=Score(1.0), calls=calls, group=group)
+        return Record(sample_id=name, scorer="s", signature="s@1", outcome=Score(1.0), calls=calls)
 
     kept, listed = {"escalated": 0.0, "probability": 0.9}, {"escalated": 1.0, "probability": None}
     sure = {"escalated": 0.0, "probability": 0.95}
     partly = {"escalated": 0.5, "probability": None}
     several = [record(f"k{n}", listed, sure, kept) for n in range(70)]  # the list is never the primary's
     wrong = [record(f"w{n}", *details) for n, details in enumerate([(partly, sure), (listed,), (None,), ()] * 20)]
-    grouped = [record(f"g{n}", sure, group="one") for n in range(50)]
+    grouped = [record(f"g{n}", sure) for n in range(50)]
     right = {each.sample_id: each in several for each in (*several, *wrong, *grouped)}
-    found = certify(cascade, [*several, *wrong, *grouped], right, 0.1)
+    clusters = {name: "one" if name.startswith("g") else "" for name in right}
+    found = certify(cascade, [*several, *wrong, *grouped], right, clusters, 0.1)
     assert (found.threshold, found.kept, found.wrong, found.labeled) == (0.9, 71, 1, 151)
 
 
@@ -123,3 +124,15 @@ def test_what_shows_no_threshold_is_refused(judge: Judge, options: dict[str, Any
     with pytest.raises(ConfigError) as caught:
         calibrate(ROWS, "fact_check", judge=judge, ledger=None, **options)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("repeated", [{"group": "g"}, {}])
+def test_samples_that_repeat_each_other_are_one_label(repeated: dict[str, str]) -> None:
+    """300 labels of 30 claims don't show what 300 claims would, whether or not a group says so."""
+    rows = [
+        {**row, "id": f"{row['id']} {n}", **{name: f"{value}{row['id']}" for name, value in repeated.items()}}
+        for row in ROWS[:30]
+        for n in range(10)
+    ]
+    with pytest.raises(ConfigError, match=r"59 right ones in clusters of their own would, 30 are labeled"):
+        calibrate(rows, "fact_check", judge=Cascade(CHEAP, DEAR), ledger=None, risk=0.05)

@@ -684,6 +684,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "the counts describe the 100 labeled samples.",
     ),
     (
+        note("labels_clustered", "fact", labels=100, clusters=40),
+        "100 labels in 40 clusters of samples with the same group or the same texts: intervals are those of clusters.",
+    ),
+    (
         note("strata_without_labels", "warning", samples=500, of=3000),
         "500 of 3,000 samples are in strata of scores without labels: the figures say nothing about them.",
     ),

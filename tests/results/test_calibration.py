@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import measure
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
+from evalstone.stats.intervals import Interval
 from evalstone.types import note
 
 
@@ -232,7 +234,14 @@ def test_a_calibration_comes_back_from_its_data():
     data = json.loads(json.dumps(found.to_dict()))
     assert Calibration.from_dict(data) == found
     assert data["measures"] == json.loads(json.dumps(to_jsonable(measure(found))))
-    assert data["pairs"][0] == {"sample_id": "0", "value": 0.2, "labels": [0.0, None], "slices": {}, "weight": 1.0}
+    assert data["pairs"][0] == {
+        "sample_id": "0",
+        "value": 0.2,
+        "labels": [0.0, None],
+        "slices": {},
+        "weight": 1.0,
+        "cluster": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -292,3 +301,49 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_repeating_every_sample_shows_nothing_more():
+    """Five copies of each sample are as many clusters as there are samples: no interval gets narrower."""
+    draw = random.Random(1)
+    pairs = [(round(min(1, max(0, 0.35 * truth + 0.3 + draw.gauss(0, 0.3))), 1), truth) for truth in [0, 1] * 30]
+    graded = [(value, (truth, draw.choice([0.5, float(truth)]))) for value, truth in pairs]
+    once = fit(made(graded))
+    copies = [
+        replace(pair, sample_id=f"{pair.sample_id}.{n}", cluster=pair.sample_id)
+        for pair in once.pairs
+        for n in range(5)
+    ]
+    often, independent = (
+        fit(replace(once, pairs=tuple(each))) for each in (copies, [replace(pair, cluster="") for pair in copies])
+    )
+    assert (often.decided_clusters is None, independent.decided_clusters) == (False, None)
+    widths, of_copies, of_independent = (_widths(measure(each)) for each in (once, often, independent))
+    assert widths.keys() == of_copies.keys()
+    assert len(widths) > 30
+    for name, width in widths.items():
+        assert of_copies[name] > 0.85 * width, name
+        assert of_independent[name] < 0.8 * of_copies[name] or "recalibrated" in name, name
+    kinds = {each.kind: each for each in often.notes}
+    assert (kinds["labels_clustered"]["labels"], kinds["labels_clustered"]["clusters"]) == (300, 60)
+    assert "labels_clustered" not in {each.kind for each in independent.notes}
+    for few, many in zip(*((each.verdict.missed, each.verdict.flagged) for each in (once, often)), strict=True):
+        assert few is not None
+        assert many is not None
+        assert (many.low, many.high) == pytest.approx((few.low, few.high), abs=0.01)
+
+
+def _widths(measures: object, path: str = "") -> dict[str, float]:
+    """The widths of all intervals in measures, by their place; of reliability diagrams none, as few have a bin each."""
+    if isinstance(measures, Interval):
+        assert measures.low is not None
+        assert measures.high is not None
+        return {path: measures.high - measures.low}
+    parts: Mapping[Any, object] = {}
+    if is_dataclass(measures):
+        parts = {item.name: getattr(measures, item.name) for item in fields(measures) if item.name != "bins"}
+    elif isinstance(measures, dict):
+        parts = cast("dict[str, object]", measures)
+    elif isinstance(measures, tuple):
+        parts = dict(enumerate(cast("tuple[object, ...]", measures)))
+    return {k: v for name, part in parts.items() for k, v in _widths(part, f"{path}/{name}").items()}

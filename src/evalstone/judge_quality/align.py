@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +42,7 @@ from evalstone.results.alignment import Alignment, AlignmentEstimate, Measured, 
 from evalstone.results.calibration import LabeledScore
 from evalstone.results.labels import LabeledSamples
 from evalstone.results.run import Run
+from evalstone.results.scores import group_labels
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.dry_run import estimate
 from evalstone.run.planning import judge_for
@@ -50,9 +51,9 @@ from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.calibration import Scaled
-from evalstone.stats.classification import Confusion, auroc, measure_intervals
-from evalstone.stats.intervals import Interval, mean_interval, proportion_interval
+from evalstone.stats.intervals import Interval, mean_interval
 from evalstone.stats.nested_selection import Candidate, HeldOut, Objective, Selection, nested_selection
+from evalstone.stats.weighted_agreement import weighted_auroc, weighted_measures
 from evalstone.types import (
     AlignedQuestion,
     Note,
@@ -254,7 +255,7 @@ class AlignmentTask:
             raise ConfigError(f"{parsed.identity} reads no instructions, so that another wording changes nothing")
         counts = _counts(examples) if reads else ()
         samples = [sample for sample in labeled.dataset if sample.id in truths]
-        pool = _pool(samples, truths, max(counts, default=0))
+        pool = _pool(samples, truths, labeled.clusters, max(counts, default=0))
         taken = {sample.id for sample in pool}
         return cls(
             scorer=chosen,
@@ -345,11 +346,10 @@ class AlignmentTask:
                 "examples, and no probabilities of its labels"
             )
         truths = [self.truths[sample.id] for sample in self.rest]
-        groups = [sample.group if sample.group is not None else sample.id for sample in self.rest]
-        clustered = any(sample.group is not None for sample in self.rest)
-        found = nested_selection(
-            candidates, truths, objective=self.objective, groups=cast("list[Hashable]", groups) if clustered else None
-        )
+        clusters = self.labeled.clusters
+        names = group_labels((each.id for each in self.rest), (clusters[each.id] or None for each in self.rest))
+        groups = None if len(set(names)) == len(names) else names
+        found = nested_selection(candidates, truths, objective=self.objective, groups=groups)
         if found is None:
             raise DataError("align needs at least 2 labels that mean yes and 2 that mean no, beside those for examples")
         pick = found.chosen
@@ -362,8 +362,8 @@ class AlignmentTask:
             wins=found.wins,
             losses=found.losses,
             edge=found.edge,
-            default=_measured(truths, found.default),
-            aligned=_measured(truths, found.held_out),
+            default=_measured(truths, found.default, groups),
+            aligned=_measured(truths, found.held_out, groups),
             tried=tuple(
                 TriedWay(
                     wording=way.name,
@@ -593,21 +593,20 @@ async def _scored(scorer: Scorer, sample: Sample, session: ReplaySession) -> Rec
         await session.close()
 
 
-def _measured(truths: Sequence[bool], judged: HeldOut) -> Measured:
+def _measured(truths: Sequence[bool], judged: HeldOut, groups: Sequence[str] | None) -> Measured:
     """How well what was judged agrees with the labels."""
-    right = [verdict is truth for verdict, truth in zip(judged.verdicts, truths, strict=True)]
-    accuracy = cast(Interval, proportion_interval(sum(right), len(right)))  # there are cases
     pairs = zip(judged.verdicts, truths, strict=True)
-    counts = Confusion.of((not truth if verdict is None else verdict, truth) for verdict, truth in pairs)
-    balanced = measure_intervals(counts)["balanced_accuracy"]
+    verdicts = [not truth if verdict is None else verdict for verdict, truth in pairs]
+    measures = weighted_measures(verdicts, truths, groups=groups)
+    accuracy, balanced = cast(Interval, measures["accuracy"]), measures["balanced_accuracy"]  # there are cases
     if judged.probabilities is None or judged.unmapped is None:
         return Measured(accuracy=accuracy, balanced_accuracy=balanced)
     squares = [(p - truth) ** 2 for p, truth in zip(judged.probabilities, truths, strict=True)]
     return Measured(
         accuracy=accuracy,
         balanced_accuracy=balanced,
-        brier=mean_interval(squares, low=0.0, high=1.0),
-        auroc=auroc(list(judged.unmapped), list(truths)),
+        brier=mean_interval(squares, low=0.0, high=1.0, groups=groups),
+        auroc=weighted_auroc(list(judged.unmapped), list(truths), groups=groups),
     )
 
 
@@ -663,14 +662,16 @@ def _counts(most: int) -> tuple[int, ...]:
     return (*counts, most) if most else ()
 
 
-def _pool(samples: Sequence[Sample], truths: Mapping[str, bool], most: int) -> list[Sample]:
-    """The samples that examples are chosen from: at random, the same share of each class, whole groups at a time."""
+def _pool(
+    samples: Sequence[Sample], truths: Mapping[str, bool], clusters: Mapping[str, str], most: int
+) -> list[Sample]:
+    """The samples that examples are chosen from: at random, the same share of each class, whole clusters at a time."""
     if not most:
         return []
     size = min(max(round(SHARE_OF_EXAMPLES * len(samples)), 2 * most), MOST_IN_POOL, len(samples) // 3)
     groups: dict[object, list[Sample]] = {}
     for sample in samples:
-        groups.setdefault(sample.id if sample.group is None else ("group", sample.group), []).append(sample)
+        groups.setdefault(clusters[sample.id] or ("alone", sample.id), []).append(sample)
     order = list(groups.values())
     random.Random(0).shuffle(order)
     share = sum(truths.values()) / len(truths)
@@ -696,6 +697,10 @@ def _wordings(texts: Sequence[str]) -> list[str]:
 def _notes(labeled: LabeledSamples, ties: int, *, reads: bool) -> Iterable[Note]:
     if ties:
         yield note("annotators_split", "caution", samples=ties)
+    if any(labeled.clusters.values()):
+        alone = sum(not cluster for cluster in labeled.clusters.values())
+        clusters = alone + len({cluster for cluster in labeled.clusters.values() if cluster})
+        yield note("labels_clustered", "fact", labels=len(labeled.labels), clusters=clusters)
     if labeled.strata is not None:
         yield note("labels_of_strata", "caution")
     if not reads:

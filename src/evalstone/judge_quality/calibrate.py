@@ -283,7 +283,7 @@ async def acalibrate(
         truths = {pair.sample_id: pair.truth(kept.label_threshold, kept.scale) for pair in kept.pairs}
         says = {pair.sample_id: kept.says_yes(pair.value) for pair in kept.pairs}
         right = {name: says[name] == truth for name, truth in truths.items() if truth is not None}
-        shown = certify(keeping, run.records, right, risk)
+        shown = certify(keeping, run.records, right, labeled.clusters, risk)
         parsed = replace(parsed, threshold=shown.threshold)
     calibration = await calibrated(parsed, shown)
     if not per_judge and shown is None:
@@ -335,7 +335,14 @@ def _unfitted(
     strata, names = labeled.strata, [name for name, _ in scored]
     weights = [1.0] * len(scored) if strata is None else strata.weights(names)
     pairs = tuple(
-        LabeledScore(name, value, labeled.labels[name], {field: key_of[name] for field, key_of in keys.items()}, weight)
+        LabeledScore(
+            sample_id=name,
+            value=value,
+            labels=labeled.labels[name],
+            slices={field: key_of[name] for field, key_of in keys.items()},
+            weight=weight,
+            cluster=labeled.clusters[name],
+        )
         for (name, value), weight in zip(scored, weights, strict=True)
     )
     if not pairs and run.stop_reason:

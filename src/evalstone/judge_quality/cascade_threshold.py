@@ -29,14 +29,21 @@ def keeping_all(cascade: Cascade) -> Cascade:
     return replace(cascade, threshold=0.0)
 
 
-def certify(cascade: Cascade, records: Iterable[Record], right: Mapping[str, bool], risk: float) -> SelectiveRisk:
+def certify(
+    cascade: Cascade,
+    records: Iterable[Record],
+    right: Mapping[str, bool],
+    clusters: Mapping[str, str],
+    risk: float,
+) -> SelectiveRisk:
     """The lowest threshold that is shown to keep to a risk.
 
     Args:
         cascade: The one of `keeping_all`.
         records: What it gave.
-        right: By ID of the samples with a score and a truth, whether the verdict is right. Of a group of samples, which
-            aren't independent, one counts.
+        right: By ID of the samples with a score and a truth, whether the verdict is right.
+        clusters: By ID of a sample, its cluster; "" if it stands alone. Of a cluster, whose samples aren't independent,
+            one counts.
         risk: The largest share of wrong verdicts among the samples that the primary decides alone, in (0, 1).
 
     Raises:
@@ -45,7 +52,8 @@ def certify(cascade: Cascade, records: Iterable[Record], right: Mapping[str, boo
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.sample_id in right:
-            groups.setdefault(record.group or record.sample_id, []).append(record)
+            cluster = clusters[record.sample_id]
+            groups.setdefault(cluster or f"\0{record.sample_id}", []).append(record)
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
     probabilities = [_probability(record, cascade.identity) for record in alone]
@@ -53,7 +61,12 @@ def certify(cascade: Cascade, records: Iterable[Record], right: Mapping[str, boo
     if found is not None:
         return found
     needed = fewest(risk)
-    hint = f"{needed} right ones would, {len(alone)} are labeled" if len(alone) < needed else "the fallback is needed"
+    independent = "" if len(alone) == len(right) else " in clusters of their own"
+    hint = (
+        f"{needed} right ones{independent} would, {len(alone)} are labeled"
+        if len(alone) < needed
+        else "the fallback is needed"
+    )
     raise ConfigError(
         f"the labels don't show for any threshold that at most {risk:.1%} of the samples that "
         f"{cascade.primary.identity} decides alone are judged wrongly: {hint}"

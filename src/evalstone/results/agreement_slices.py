@@ -56,14 +56,19 @@ def agreement_by_slice(calibration: Calibration) -> tuple[SliceAgreement, ...]:
     right = [float(verdict == truth) for verdict, truth in zip(verdicts, truths, strict=True)]
     keys = {field: [pair.slices.get(field, ABSENT) for pair, _ in decided] for field in fields}
     together = sum(len(set(column)) for column in keys.values())
-    parts = {field: slice_by(right, column, together=together) for field, column in keys.items()}
-    findings = {(finding.field, finding.key): finding for finding in worst_slices(right, parts)}
+    groups = calibration.decided_clusters
+    parts = {field: slice_by(right, column, together=together, groups=groups) for field, column in keys.items()}
+    findings = {(finding.field, finding.key): finding for finding in worst_slices(right, parts, groups=groups)}
     slices = [
         SliceAgreement(
             field=field,
             key=str(part.key),
             accuracy=part.interval,
-            kappa=_kappa([(verdicts[place], truths[place]) for place in part.indexes], together),
+            kappa=_kappa(
+                [(verdicts[place], truths[place]) for place in part.indexes],
+                None if groups is None else [groups[place] for place in part.indexes],
+                together,
+            ),
             false_yes=sum(verdicts[place] and not truths[place] for place in part.indexes),
             false_no=sum(truths[place] and not verdicts[place] for place in part.indexes),
             finding=findings.get((field, part.key)),
@@ -74,10 +79,10 @@ def agreement_by_slice(calibration: Calibration) -> tuple[SliceAgreement, ...]:
     return tuple(sorted(slices, key=lambda one: (one.field, *slice_order(one.key))))
 
 
-def _kappa(pairs: Sequence[tuple[bool, bool]], together: int) -> Interval | None:
+def _kappa(pairs: Sequence[tuple[bool, bool]], groups: Sequence[str] | None, together: int) -> Interval | None:
     """Cohen's kappa of verdicts and truths, with an interval that holds together with those of the other slices."""
     from evalstone.stats.agreement import cohen_kappa  # noqa: PLC0415 - numpy, which only slices need
 
     verdicts, truths = zip(*pairs, strict=True)
-    found = cohen_kappa(verdicts, truths, confidence=1 - 0.05 / together)
+    found = cohen_kappa(verdicts, truths, groups=groups, confidence=1 - 0.05 / together)
     return None if found is None else replace(found, confidence=0.95)

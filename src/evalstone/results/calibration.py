@@ -23,6 +23,7 @@ from evalstone.results.disagreements import Disagreement, disagreements_of
 from evalstone.results.judge_verdict import JudgeVerdict, verdict_of
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
 from evalstone.results.members import MemberComparison, compare_by_votes, compare_with_members
+from evalstone.results.scores import clusters_of
 from evalstone.stats.calibration import (
     Isotonic,
     Platt,
@@ -63,6 +64,8 @@ class LabeledScore:
     """The sample's value of each field in `slice_by`."""
     weight: float = 1.0
     """The number of samples of the labeled run that it stands for, if samples were drawn by strata."""
+    cluster: str = ""
+    """What it has in common with samples that depend on it: their group or their texts. "" if it stands alone."""
 
     @property
     def label(self) -> float:
@@ -223,6 +226,16 @@ class Calibration(Framed, Shown):
             return None
         return tuple(pair.weight for pair in self.pairs if pair.truth(self.label_threshold, self.scale) is not None)
 
+    @functools.cached_property
+    def clusters(self) -> tuple[str, ...] | None:
+        """The cluster of each pair, one of its own if it stands alone; None if all pairs are independent."""
+        return clusters_of(self.pairs)
+
+    @functools.cached_property
+    def decided_clusters(self) -> tuple[str, ...] | None:
+        """The clusters of the pairs in `decided`; None if all are independent."""
+        return clusters_of([pair for pair in self.pairs if pair.truth(self.label_threshold, self.scale) is not None])
+
     @property
     def n_without_labels(self) -> int:
         """The samples of the labeled run in strata of which no sample has a label and a score."""
@@ -231,8 +244,8 @@ class Calibration(Framed, Shown):
     @functools.cached_property
     def auroc(self) -> Interval | None:
         """The area under the ROC curve with its 95% interval; None without positives or without negatives."""
-        if self.decided_weights is not None:
-            return weighted_auroc(*self.scores_and_truths, self.decided_weights)
+        if self.decided_weights is not None or self.decided_clusters is not None:
+            return weighted_auroc(*self.scores_and_truths, self.decided_weights, groups=self.decided_clusters)
         return auroc(*self.scores_and_truths)
 
     def confusion(self, threshold: float) -> Confusion:
@@ -377,10 +390,11 @@ def fit(
     scores, truths = calibration.scores_and_truths
     if len(set(truths)) < 2:
         return calibration
-    parts = folds(truths, FOLDS)
+    groups = calibration.decided_clusters
+    parts = folds(truths, FOLDS, groups=groups)
     threshold = None
     if (best := best_threshold(scores, truths, objective)) is not None:
-        on_new = counts_on_new_cases(scores, truths, objective)
+        on_new = counts_on_new_cases(scores, truths, objective, groups=groups)
         threshold = Threshold(value=best[0] * calibration.scale, objective=objective, in_sample=best[1], on_new=on_new)
     recalibration = _recalibration(scores, truths, parts, calibrator)
     return dataclasses.replace(calibration, threshold=threshold, recalibration=recalibration)

@@ -63,6 +63,9 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
             shared=calibration.n_shared,
             of=len(calibration.pairs),
         )
+    if calibration.clusters is not None:
+        clusters = len(set(calibration.clusters))
+        yield note("labels_clustered", "fact", labels=len(calibration.pairs), clusters=clusters)
     if len(scores) > 1 and len(set(scores)) == 1:
         yield note("no_discrimination", "warning")
     elif calibration.only_verdict:

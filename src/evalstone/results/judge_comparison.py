@@ -14,8 +14,8 @@ from evalstone.report.shown import Shown
 from evalstone.results.calibration import Calibration
 from evalstone.results.judge_verdict import JudgeUse
 from evalstone.results.measures import measure
-from evalstone.results.members import common_verdicts
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.results.members import accuracy_of, common_verdicts
+from evalstone.stats.intervals import Interval
 from evalstone.types import Note, note
 
 if TYPE_CHECKING:
@@ -104,10 +104,11 @@ def compare_judges(calibrations: Iterable[Calibration]) -> JudgeComparison:
     """
     listed = tuple(calibrations)
     _check(listed)
-    verdicts = dict(zip((each.judge for each in listed), common_verdicts(listed), strict=True))
+    right, groups = common_verdicts(listed)
+    verdicts = dict(zip((each.judge for each in listed), right, strict=True))
     ranked = sorted(listed, key=lambda each: (USES.index(each.verdict.use), -_area(each)))
     best = ranked[0]
-    judges = tuple(_judged(each, verdicts, best) for each in ranked)
+    judges = tuple(_judged(each, verdicts, groups, best) for each in ranked)
     return JudgeComparison(calibrations=listed, judges=judges, n=len(verdicts[best.judge]), advice=_advice(judges))
 
 
@@ -127,16 +128,21 @@ def _area(calibration: Calibration) -> float:
     return 0.0 if calibration.auroc is None else calibration.auroc.estimate
 
 
-def _judged(calibration: Calibration, verdicts: Mapping[str, Sequence[bool]], best: Calibration) -> JudgedJudge:
+def _judged(
+    calibration: Calibration,
+    verdicts: Mapping[str, Sequence[bool]],
+    groups: Sequence[str] | None,
+    best: Calibration,
+) -> JudgedJudge:
     """A row of the comparison. verdicts: by judge, whether its verdict on each sample is right."""
     from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy
 
     difference, own = None, verdicts[calibration.judge]
     if calibration is not best:
         ours, theirs = (list(map(float, verdicts[each.judge])) for each in (calibration, best))
-        pairs = compare_pairs(ours, theirs, confidence=1 - 0.05 / (len(verdicts) - 1))
+        pairs = compare_pairs(ours, theirs, confidence=1 - 0.05 / (len(verdicts) - 1), groups=groups)
         difference = None if pairs is None else pairs.difference
-    accuracy = proportion_interval(sum(own), len(own))
+    accuracy = accuracy_of(own, groups)
     if accuracy is None:
         raise ConfigError("no sample has a truth and a score by each of the judges")
     raw = measure(calibration).raw

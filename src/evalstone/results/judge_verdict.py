@@ -5,8 +5,8 @@
                          the bad answers and flags at most MOST_ERRORS of the good ones
 
 Each limit is compared with a 95% interval, never with an estimate alone: "at least" is said if the whole interval is on
-that side, "below" if it is on the other side, and neither if the limit is inside. With independent samples, a verdict
-that a limit is reached is wrong in at most 2.5% of calibrations, and so is one that it is not.
+that side, "below" if it is on the other side, and neither if the limit is inside. With independent samples or clusters,
+a verdict that a limit is reached is wrong in at most 2.5% of calibrations, and so is one that it is not.
 
 AUROC 0.7 is where a judge with two scores shows 0.4 of a difference between two systems, and needs about
 1 / 0.4² = 6 times as many samples as labels would. docs/calibration.md has the rules and how often they are wrong.
@@ -79,7 +79,7 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
     counts, lower = calibration.confusion(calibration.default_threshold), calibration.lower_is_better
     bad, missed = (counts.positives, counts.fn) if lower else (counts.negatives, counts.fp)
     good, flagged = (counts.negatives, counts.fp) if lower else (counts.positives, counts.fn)
-    rates = _weighted_rates(calibration)
+    rates = _rates_of_units(calibration)
     errors = _Errors("bad", missed, bad, rates["bad"]), _Errors("good", flagged, good, rates["good"])
     intervals = {"missed": errors[0].interval, "flagged": errors[1].interval}
     unknown, is_weighted = _unknown(calibration, good, bad), calibration.weights is not None
@@ -117,7 +117,8 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
         good=errors[1].values,
         weighted=is_weighted,
     )
-    more = () if is_weighted else (_more(errors, single), _better_threshold(calibration))
+    clustered = calibration.decided_clusters is not None
+    more = () if is_weighted else (None if clustered else _more(errors, single), _better_threshold(calibration))
     notes = conclusion, pairs, *(each for each in more if each is not None)
     return JudgeVerdict(use=use, notes=notes, **intervals)
 
@@ -130,7 +131,7 @@ class _Errors:
     wrong: int
     n: int
     weighted: Interval | None = None
-    """Their share, if labels are weighted."""
+    """Their share, if labels are weighted or clustered."""
 
     @property
     def interval(self) -> Interval | None:
@@ -161,9 +162,9 @@ class _Errors:
         return expected.limits[1:]
 
 
-def _weighted_rates(calibration: Calibration) -> dict[str, Interval | None]:
-    """The shares of missed bad answers and of flagged good ones, if labels are weighted."""
-    if calibration.weights is None:
+def _rates_of_units(calibration: Calibration) -> dict[str, Interval | None]:
+    """The shares of missed bad answers and of flagged good ones, if labels are weighted or clustered."""
+    if calibration.weights is None and calibration.decided_clusters is None:
         return {"bad": None, "good": None}
     measures = verdicts_at(calibration, calibration.default_threshold).measures
     bad, good = ("sensitivity", "specificity") if calibration.lower_is_better else ("specificity", "sensitivity")

@@ -7,13 +7,14 @@ if a lower score is better.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,7 +29,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.lost_types import is_sheet_error
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError, absent, invalid
-from evalstone.types import is_own_id
+from evalstone.types import Sample, is_own_id
 
 
 def _words(spaced: str) -> frozenset[str]:
@@ -234,6 +235,20 @@ class LabeledSamples:
     """By sample id, how the sample was chosen for labeling, if the column `chosen` says so."""
     strata: Strata | None = None
     """The strata of which the samples were chosen, if each row of labels has its own."""
+
+    @functools.cached_property
+    def clusters(self) -> Mapping[str, str]:
+        """By sample id, what it has in common with samples that depend on it: the group, or else the texts, whatever
+        their metadata. "" for a sample that stands alone."""
+        names = {sample.id: _cluster(sample) for sample in self.dataset}
+        sizes = Counter(names.values())
+        return {name: cluster if sizes[cluster] > 1 else "" for name, cluster in names.items()}
+
+
+def _cluster(sample: Sample) -> str:
+    if sample.group is not None:
+        return f"group {sample.group}"
+    return f"texts {replace(sample, metadata={}, weight=None).content_hash[:16]}"
 
 
 def read_labels(

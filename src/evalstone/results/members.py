@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.results.scores import clusters_of
+from evalstone.stats.intervals import Interval, mean_interval
 from evalstone.types import reaches
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
     """
     if not members:
         raise ConfigError("need the calibration of at least one member")
-    ours, *theirs = common_verdicts((composite, *members))
-    return _comparison(composite, ours, dict(zip((one.judge for one in members), theirs, strict=True)), by_votes=False)
+    (ours, *theirs), groups = common_verdicts((composite, *members))
+    alone = dict(zip((one.judge for one in members), theirs, strict=True))
+    return _comparison(composite, ours, alone, groups, by_votes=False)
 
 
 def compare_by_votes(panel: Calibration) -> MemberComparison | None:
@@ -108,20 +110,28 @@ def compare_by_votes(panel: Calibration) -> MemberComparison | None:
         return [panel.says_yes(scores[place] or 0.0) == truth for place, truth in known]
 
     ours = right([pair.value for pair in panel.pairs])
-    return _comparison(panel, ours, {member: right(of) for member, of in panel.votes.items()}, by_votes=True)
+    groups = clusters_of([panel.pairs[place] for place, _ in known])
+    return _comparison(panel, ours, {member: right(of) for member, of in panel.votes.items()}, groups, by_votes=True)
 
 
 def _comparison(
-    composite: Calibration, ours: Sequence[bool], members: Mapping[str, Sequence[bool]], *, by_votes: bool
+    composite: Calibration,
+    ours: Sequence[bool],
+    members: Mapping[str, Sequence[bool]],
+    groups: Sequence[str] | None,
+    *,
+    by_votes: bool,
 ) -> MemberComparison | None:
     """ours, members: whether the verdict on each sample is right."""
     from evalstone.stats.panels import effective_votes  # noqa: PLC0415 - numpy
 
-    accuracy = proportion_interval(sum(ours), len(ours))
+    accuracy = accuracy_of(ours, groups)
     if accuracy is None:
         return None
     compared = [
-        member for name, own in members.items() if (member := _compared(name, own, ours, len(members))) is not None
+        member
+        for name, own in members.items()
+        if (member := _compared(name, own, ours, groups, len(members))) is not None
     ]
     wrong = [[not verdict for verdict in of_sample] for of_sample in zip(*members.values(), strict=True)]
     return MemberComparison(
@@ -130,12 +140,18 @@ def _comparison(
         accuracy=accuracy,
         members=tuple(sorted(compared, key=lambda member: -member.accuracy.estimate)),
         by_votes=by_votes,
-        votes=effective_votes(wrong) if composite.judge.startswith("panel(") else None,
+        votes=effective_votes(wrong, groups=groups) if composite.judge.startswith("panel(") else None,
     )
 
 
-def common_verdicts(calibrations: Sequence[Calibration]) -> list[list[bool]]:
-    """For each of several judges, whether its verdict is right on each sample with a truth and a score by all of them.
+def accuracy_of(right: Sequence[bool], groups: Sequence[str] | None) -> Interval | None:
+    """The share of right verdicts with its interval; None without any."""
+    return mean_interval([float(each) for each in right], low=0.0, high=1.0, groups=groups)
+
+
+def common_verdicts(calibrations: Sequence[Calibration]) -> tuple[list[list[bool]], Sequence[str] | None]:
+    """For each of several judges, whether its verdict is right on each sample with a truth and a score by all of them,
+    and the clusters of these samples; None if they are independent.
 
     Raises:
         ConfigError: A calibration is of another scorer, or has other labels, than the first one.
@@ -149,7 +165,8 @@ def common_verdicts(calibrations: Sequence[Calibration]) -> list[list[bool]]:
     truths = {pair.sample_id: pair.truth(first.label_threshold, first.scale) for pair in first.pairs}
     right = [_right(one, truths) for one in calibrations]
     samples = [sample for sample in right[0] if all(sample in of for of in right)]
-    return [[of[sample] for sample in samples] for of in right]
+    pairs = {pair.sample_id: pair for pair in first.pairs}
+    return [[of[sample] for sample in samples] for of in right], clusters_of([pairs[sample] for sample in samples])
 
 
 def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
@@ -161,12 +178,15 @@ def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str
     }
 
 
-def _compared(judge: str, member: Sequence[bool], composite: Sequence[bool], members: int) -> MemberAccuracy | None:
+def _compared(
+    judge: str, member: Sequence[bool], composite: Sequence[bool], groups: Sequence[str] | None, members: int
+) -> MemberAccuracy | None:
     """None without a sample."""
     from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy
 
-    accuracy = proportion_interval(sum(member), len(member))
-    pairs = compare_pairs(list(map(float, member)), list(map(float, composite)), confidence=1 - 0.05 / members)
+    accuracy = accuracy_of(member, groups)
+    ours, theirs = list(map(float, member)), list(map(float, composite))
+    pairs = compare_pairs(ours, theirs, confidence=1 - 0.05 / members, groups=groups)
     return (
         None
         if accuracy is None or pairs is None

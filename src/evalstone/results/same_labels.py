@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalstone.errors import ConfigError
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.results.scores import clusters_of
+from evalstone.stats.intervals import Interval, mean_interval
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
@@ -42,8 +43,10 @@ def on_same_labels(calibrations: Sequence[Calibration]) -> tuple[JudgeOnLabels, 
     for each in calibrations:
         pairs = {pair.sample_id: pair for pair in each.pairs}
         right.append([float(each.says_yes(pairs[name].value) == truths[0][name]) for name in common])
-        accuracy = proportion_interval(round(sum(right[-1])), len(common))
-        compared = compare_pairs(right[0], right[-1], confidence=1 - 0.05 / max(1, len(calibrations) - 1))
+        groups = clusters_of([pairs[name] for name in common])
+        accuracy = mean_interval(right[-1], low=0.0, high=1.0, groups=groups)
+        confidence = 1 - 0.05 / max(1, len(calibrations) - 1)
+        compared = compare_pairs(right[0], right[-1], confidence=confidence, groups=groups)
         assert accuracy is not None  # noqa: S101 - there is a sample
         judges.append(
             JudgeOnLabels(

@@ -15,6 +15,7 @@ from evalstone.stats.intervals import Ends
 from evalstone.stats.packed_scores import LARGE, PackedEnds, PackedScores
 
 if TYPE_CHECKING:
+    from evalstone.results.calibration import LabeledScore
     from evalstone.results.run import Run
 
 _T = TypeVar("_T")
@@ -226,6 +227,12 @@ def refuse_weights(
                 f"{what} has no weighted form, and the samples are weighted (the first {first:g}, {name!r:.80} "
                 f"{weight:g}); {instead}"
             )
+
+
+def clusters_of(pairs: Sequence[LabeledScore]) -> tuple[str, ...] | None:
+    """The cluster of each pair, one of its own if it stands alone; None if no two pairs have one in common."""
+    names = group_labels((pair.sample_id for pair in pairs), (pair.cluster or None for pair in pairs))
+    return None if len(set(names)) == len(names) else names
 
 
 def group_labels(names: Iterable[str], groups: Iterable[str | None]) -> tuple[str, ...]:

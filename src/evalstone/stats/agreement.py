@@ -7,9 +7,10 @@ the share of pairs that differ. E is the disagreement expected by chance. The co
 chance. Cohen's kappa uses each rater's own distribution of ratings, Krippendorff's alpha the pooled one. A coefficient
 is None where it is undefined: if no unit is rated twice, or if all ratings are the same.
 
-Confidence limits come from `ratio_limits` and assume independent units. E is linearized: to first order, it is the mean
-of one contribution per unit. Units that were not observed are represented by all pairs of categories, so the interval
-has a positive width even if all raters agree. docs/evidence.md has the simulated coverage.
+Confidence limits come from `ratio_limits` and assume independent units, or independent clusters (`of_clusters`). E is
+linearized: to first order, it is the mean of one contribution per unit. Units that were not observed are represented by
+all pairs of categories, so the interval has a positive width even if all raters agree. docs/evidence.md has the
+simulated coverage.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, combinations_with_replacement, product
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.stats.intervals import Interval, check_confidence, single
-from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
+from evalstone.stats.ratios import FIELLER, Parts, of_clusters, ratio_limits
 
 R = TypeVar("R", bound=Hashable)
 MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -40,6 +42,7 @@ def cohen_kappa(
     second: Sequence[Hashable | None],
     *,
     weights: Weights | None = None,
+    groups: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> Interval | None:
     """Cohen's kappa between two raters of the same units, with its interval; weighted kappa for ordinal ratings.
@@ -55,6 +58,7 @@ def cohen_kappa(
         first: One rater's rating of each unit.
         second: The other rater's ratings, in the same order.
         weights: "linear" or "quadratic" for ordinal ratings, which must be numbers; None for categories.
+        groups: One cluster label per unit; units of one cluster may depend on each other. None: all independent.
         confidence: The confidence level, in (0, 1).
 
     Returns:
@@ -62,17 +66,17 @@ def cohen_kappa(
         every unit the same category.
 
     Raises:
-        DataError: The sequences differ in length, or weighted ratings are not numbers.
+        DataError: Lengths differ, or weighted ratings are not numbers.
         ConfigError: weights is unknown, or confidence is outside (0, 1).
     """
     if weights is not None and weights not in WEIGHTS:
         raise ConfigError(unknown("weights", weights, WEIGHTS))
     if len(first) != len(second):
         raise DataError(f"two raters rate the same units; one has {len(first)} ratings, the other {len(second)}")
-    rated = [(a, b) for a, b in zip(first, second, strict=True) if not (_missing(a) or _missing(b))]
-    if not rated:
+    places = [place for place, pair in enumerate(zip(first, second, strict=True)) if not any(map(_missing, pair))]
+    if not places:
         return None
-    first, second = (list(ratings) for ratings in zip(*rated, strict=True))
+    first, second = ([ratings[place] for place in places] for ratings in (first, second))
     if weights is not None:
         first, second = ([_number(x, "weighted") for x in ratings] for ratings in (first, second))
     to_first, to_second = _mean_distance(first, weights), _mean_distance(second, weights)
@@ -83,7 +87,12 @@ def cohen_kappa(
 
     categories = _thinned({*first, *second})
     units = [parts(a, b) for a, b in zip(first, second, strict=True)]
-    return _beyond_chance(units, (parts(*pair) for pair in product(categories, repeat=2)), chance, confidence)
+    possible = (parts(*pair) for pair in product(categories, repeat=2))
+    return _beyond_chance(units, possible, chance, confidence, _of_places(groups, places))
+
+
+def _of_places(groups: Sequence[Hashable] | None, places: Sequence[int]) -> Sequence[Hashable] | None:
+    return None if groups is None else [groups[place] for place in places]
 
 
 def _distance(a: Hashable, b: Hashable, weights: Weights | None) -> float:
@@ -130,6 +139,7 @@ def _beyond_chance(
     possible: Iterable[Parts],
     chance: float,
     confidence: float,
+    groups: Sequence[Hashable] | None,
 ) -> Interval | None:
     """1 - D / E with its limits, from each unit's contributions to D and E; None if E is 0."""
     check_confidence(confidence)
@@ -138,11 +148,14 @@ def _beyond_chance(
     n = len(units)
     observed = math.fsum(d for d, _ in units) / n
     coefficient = 1 - observed / chance
-    if n < 2:
-        return Interval(estimate=coefficient, low=None, high=None, n=n, confidence=confidence, notes=single(n))
+    clusters = None if groups is None else len(set(groups))
+    found = Interval(estimate=coefficient, low=None, high=None, n=n, confidence=confidence, groups=clusters)
+    independent = of_clusters(units, groups)
+    if len(independent) < 2:
+        return replace(found, notes=single(n))
     highest = max(2.0, observed / chance)
-    low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence)
-    return Interval(estimate=coefficient, low=1 - high, high=1 - low, n=n, confidence=confidence, method=FIELLER)
+    low, high = ratio_limits(independent, possible, low=0.0, high=highest, confidence=confidence)
+    return replace(found, low=1 - high, high=1 - low, method=FIELLER)
 
 
 def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
@@ -153,7 +166,11 @@ def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
 
 
 def krippendorff_alpha(
-    ratings: Sequence[Sequence[R | None]], *, level: MeasurementLevel = "nominal", confidence: float = 0.95
+    ratings: Sequence[Sequence[R | None]],
+    *,
+    level: MeasurementLevel = "nominal",
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
 ) -> Interval | None:
     """Krippendorff's alpha between any number of raters, at most 1, with its interval. Missing ratings are allowed.
 
@@ -167,7 +184,8 @@ def krippendorff_alpha(
         ordinal    (n(c) / 2 + Σ n(g) over all g between c and k + n(k) / 2)²
         interval   (c - k)²
 
-    None if no unit has two ratings, or if all ratings are the same.
+    None if no unit has two ratings, or if all ratings are the same. groups: One cluster label per unit; units of one
+    cluster may depend on each other. None: all independent.
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 
     Raises:
@@ -177,7 +195,8 @@ def krippendorff_alpha(
     if level not in LEVELS:
         raise ConfigError(unknown("level of measurement", level, LEVELS))
     counts = [Counter(cast("R", rating) for rating in row if not _missing(rating)) for row in ratings]
-    counts = [row for row in counts if row.total() >= 2]
+    rated = [place for place, row in enumerate(counts) if row.total() >= 2]
+    counts = [counts[place] for place in rated]
     totals = sum(counts, Counter[R]())
     if len(totals) < 2:
         return None
@@ -197,7 +216,7 @@ def krippendorff_alpha(
         return weight * 2 * _apart(row, places) / (size * (size - 1)), weight * (2 * away - chance)
 
     possible = map(parts, _split(totals, max(row.total() for row in counts)))
-    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence)
+    return _beyond_chance([parts(row) for row in counts], possible, chance, confidence, _of_places(groups, rated))
 
 
 def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:

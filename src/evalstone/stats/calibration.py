@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError, invalid
 from evalstone.stats.classification import MEASURES, Confusion, MeasureName, check_truths
-from evalstone.stats.intervals import Interval, check_confidence, proportion_interval
+from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import farthest
 from evalstone.types import TOLERANCE, reaches
 
@@ -55,8 +55,16 @@ class Bin:
     """The share with its interval."""
 
 
-def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS) -> tuple[Bin, ...]:
+def reliability(
+    probabilities: Sequence[float],
+    truths: Sequence[bool],
+    *,
+    bins: int = BINS,
+    groups: Sequence[Hashable] | None = None,
+) -> tuple[Bin, ...]:
     """The data of a reliability diagram: bins of equal width over [0, 1], without the empty ones.
+
+    groups: One cluster label per case. None: all independent.
 
     Raises:
         DataError: The sequences differ in length, a probability is outside [0, 1], or bins is below 1.
@@ -64,14 +72,16 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
     _check_probabilities(probabilities, truths)
     if bins < 1:
         raise DataError(invalid("bins", "1 or more", bins))
-    members: dict[int, list[tuple[float, bool]]] = {}
-    for probability, truth in zip(probabilities, truths, strict=True):
-        members.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth))
+    members: dict[int, list[tuple[float, bool, Hashable]]] = {}
+    clusters: Sequence[Hashable] = range(len(truths)) if groups is None else groups
+    for probability, truth, cluster in zip(probabilities, truths, clusters, strict=True):
+        members.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth, cluster))
     diagram: list[Bin] = []
     for place, cases in sorted(members.items()):
-        n, positives = len(cases), sum(truth for _, truth in cases)
-        mean = math.fsum(probability for probability, _ in cases) / n
-        interval = proportion_interval(positives, n)
+        n, positives = len(cases), sum(truth for _, truth, _ in cases)
+        mean = math.fsum(probability for probability, _, _ in cases) / n
+        of_bin = None if groups is None else [cluster for _, _, cluster in cases]
+        interval = mean_interval([float(truth) for _, truth, _ in cases], low=0.0, high=1.0, groups=of_bin)
         diagram.append(
             Bin(
                 low=place / bins, high=(place + 1) / bins, n=n, probability=mean, share=positives / n, interval=interval
@@ -81,7 +91,12 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
 
 
 def expected_calibration_error(
-    probabilities: Sequence[float], truths: Sequence[bool], *, bins: int = BINS, confidence: float = 0.95
+    probabilities: Sequence[float],
+    truths: Sequence[bool],
+    *,
+    bins: int = BINS,
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
 ) -> Interval | None:
     """Expected calibration error, in [0, 1]; lower is better. None without cases.
 
@@ -94,6 +109,17 @@ def expected_calibration_error(
     quarter instead of half because the signs of the errors are estimates too.
     Source of the estimate: Guo et al. 2017, with bins of equal width.
 
+    With clusters, each simulated bin has its number of cases divided by the design effect, one case or more: the
+    variance that the clusters' sums of (truth - share of the bin) show / that of independent cases, 1 or more. If all
+    cases of each bin have the same truth, it is the mean number of cases of a cluster.
+
+    Args:
+        probabilities: Numbers in [0, 1].
+        truths: Whether each case is positive.
+        bins: The number of bins.
+        groups: One cluster label per case; cases of one cluster may depend on each other. None: all independent.
+        confidence: The confidence level, in (0, 1).
+
     Raises:
         DataError: As `reliability` does.
         ConfigError: confidence is outside (0, 1).
@@ -104,28 +130,60 @@ def expected_calibration_error(
     if not n:
         return None
     estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
-    low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4)
+    effect = 1.0 if groups is None else _design_effect(diagram, probabilities, truths, groups)
+    low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4, effect)
     return Interval(
-        estimate=estimate, low=min(low, estimate), high=high, n=n, confidence=confidence, method="parametric bootstrap"
+        estimate=estimate,
+        low=min(low, estimate),
+        high=max(high, estimate),
+        n=n,
+        confidence=confidence,
+        groups=None if groups is None else len(set(groups)),
+        method="parametric bootstrap",
     )
 
 
-def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float) -> tuple[float, float]:
+def _design_effect(
+    diagram: Sequence[Bin], probabilities: Sequence[float], truths: Sequence[bool], groups: Sequence[Hashable]
+) -> float:
+    """The variance of the bins' shares with clusters / that with independent cases; the larger one of bin by bin and of
+    all bins together."""
+    starts = [part.low for part in diagram]
+    of_bins: dict[tuple[Hashable, int], float] = {}
+    of_clusters: dict[Hashable, float] = {}
+    alone = 0.0
+    for probability, truth, group in zip(probabilities, truths, groups, strict=True):
+        place = bisect_right(starts, probability) - 1
+        off = truth - diagram[place].share
+        of_bins[group, place] = of_bins.get((group, place), 0.0) + off
+        of_clusters[group] = of_clusters.get(group, 0.0) + off
+        alone += off * off
+    if alone <= TOLERANCE:
+        return len(truths) / len(of_clusters)
+    own = max(math.fsum(each * each for each in sums.values()) for sums in (of_bins, of_clusters))
+    return max(1.0, own / alone)
+
+
+def _error_limits(
+    diagram: Sequence[Bin], n: int, estimate: float, alpha: float, effect: float = 1.0
+) -> tuple[float, float]:
     import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
 
-    sizes = np.array([part.n for part in diagram])
+    every = np.array([part.n for part in diagram])
+    sizes = np.maximum(1, np.rint(every / effect)).astype(np.int64)
     means = np.array([part.probability for part in diagram])
     # Half a case of smoothing, for bins whose cases are all positive or all negative, and for bins without an error.
-    off = np.array([(part.n * part.share + 0.5) / (part.n + 1) for part in diagram]) - means
+    shares_seen = np.array([part.share for part in diagram])
+    off = (sizes * shares_seen + 0.5) / (sizes + 1) - means
     off = np.where(np.abs(off) * (sizes + 1) < 0.5, np.where(means < 0.5, 0.5, -0.5) / (sizes + 1), off)
 
     def error(times: float) -> float:
-        return float(sizes @ np.abs(np.clip(means + times * off, 0, 1) - means)) / n
+        return float(every @ np.abs(np.clip(means + times * off, 0, 1) - means)) / n
 
     def simulated(times: float) -> NDArray[np.float64]:
         shares = np.clip(means + times * off, 0, 1)
         drawn = np.random.default_rng(0).binomial(sizes, shares, size=(SIMULATED, sizes.size))
-        return np.abs(drawn / sizes - means) @ sizes / n
+        return np.abs(drawn / sizes - means) @ every / n
 
     def reaches_estimate(times: float) -> bool:
         return float(np.mean(simulated(times) >= estimate - 1e-12)) > alpha
@@ -203,13 +261,27 @@ def _cuts(by_score: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, float
         before, missed, rejected = score, missed + bool(truth), rejected + (not truth)
 
 
-def folds(truths: Sequence[bool], count: int, *, seed: int = 0) -> tuple[tuple[int, ...], ...]:
-    """Random stratified folds for cross-validation: the positions of the cases in each fold.
+def folds(
+    truths: Sequence[bool], count: int, *, groups: Sequence[Hashable] | None = None, seed: int = 0
+) -> tuple[tuple[int, ...], ...]:
+    """Random folds for cross-validation: the positions of the cases in each fold.
 
-    If a class has fewer than `count` cases, there are only as many folds as it has cases, so that each training set has
-    both classes. If a class has fewer than two, there are none. The same arguments give the same folds.
+    Without groups, folds are stratified. If a class has fewer than `count` cases, there are only as many folds as it
+    has cases, so that each training set has both classes. If a class has fewer than two, there are none. With groups,
+    the cases of one are in one fold, and folds have about the same size; there are none with a single group. The same
+    arguments give the same folds.
     """
     draw = random.Random(seed)
+    if groups is not None:
+        members: dict[Hashable, list[int]] = {}
+        for place, group in enumerate(groups):
+            members.setdefault(group, []).append(place)
+        clusters = list(members.values())
+        draw.shuffle(clusters)
+        filled: list[list[int]] = [[] for _ in range(min(count, len(clusters)))]
+        for cluster in sorted(clusters, key=len, reverse=True):
+            min(filled, key=len).extend(cluster)
+        return tuple(tuple(sorted(part)) for part in filled) if len(filled) > 1 else ()
     classes = [[place for place, truth in enumerate(truths) if bool(truth) == label] for label in (True, False)]
     count = min(count, *map(len, classes))
     if count < 2:
@@ -233,18 +305,26 @@ def cross_validated(
     return probabilities
 
 
-def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure: MeasureName) -> Confusion | None:
+def counts_on_new_cases(
+    scores: Sequence[float],
+    truths: Sequence[bool],
+    measure: MeasureName,
+    *,
+    groups: Sequence[Hashable] | None = None,
+) -> Confusion | None:
     """The confusion counts to expect on as many new cases, at the threshold that is best on these cases.
 
     Counts on the cases that the threshold was chosen on are optimistic. The optimism is estimated by the bootstrap: how
     much better the best threshold of a resample does on that resample than on all cases, on average over resamples
-    (stratified by class). It is subtracted from sensitivity and specificity. Counts are integers; the total number of
-    cases subtracted is rounded up. Source: Efron and Gong 1983, The American Statistician 37(1).
+    (stratified by class; with groups, of whole groups). It is subtracted from sensitivity and specificity. Counts are
+    integers; the total number of cases subtracted is rounded up. Source: Efron and Gong 1983, The American Statistician
+    37(1).
 
     Args:
         scores: Numbers in [0, 1].
         truths: Whether each case is positive.
         measure: The measure that the threshold maximizes, a name in MEASURES.
+        groups: One cluster label per case; cases of one cluster may depend on each other. None: all independent.
 
     Returns:
         The counts, deterministic. None with fewer than two positives or two negatives.
@@ -253,13 +333,11 @@ def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure
     classes = [[s for s, truth in zip(scores, truths, strict=True) if bool(truth) == label] for label in (True, False)]
     if best is None or min(map(len, classes)) < 2:
         return None
-    draw = random.Random(0)
     resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, MOST_DRAWN // len(scores)))
-    labels = [True] * len(classes[0]) + [False] * len(classes[1])
     optimism: list[list[float]] = [[], []]
-    for _ in range(resamples):
-        drawn = [draw.choices(members, k=len(members)) for members in classes]
-        chosen = best_threshold(drawn[0] + drawn[1], labels, measure)
+    for drawn in _resamples(classes, resamples, _of_groups(scores, truths, groups)):
+        labels = [True] * len(drawn[0]) + [False] * len(drawn[1])
+        chosen = best_threshold([*drawn[0], *drawn[1]], labels, measure) if all(drawn) else None
         if chosen is None:
             continue
         for gains, resample, members in zip(optimism, drawn, classes, strict=True):
@@ -270,6 +348,29 @@ def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure
     lost = _integers(sizes[0] * of_positives, -sizes[1] * of_negatives)
     tp, fp = (min(max(0, yes[0] - lost[0]), sizes[0]), min(max(0, yes[1] + lost[1]), sizes[1]))
     return Confusion(tp, fp, len(classes[0]) - tp, len(classes[1]) - fp)
+
+
+def _of_groups(
+    scores: Sequence[float], truths: Sequence[bool], groups: Sequence[Hashable] | None
+) -> Sequence[Sequence[tuple[float, bool]]]:
+    """The cases of each group; empty without groups."""
+    members: dict[Hashable, list[tuple[float, bool]]] = {}
+    for score, truth, group in zip(scores, truths, groups or (), strict=groups is not None):
+        members.setdefault(group, []).append((score, truth))
+    return [*members.values()]
+
+
+def _resamples(
+    classes: Sequence[Sequence[float]], count: int, clusters: Sequence[Sequence[tuple[float, bool]]]
+) -> Iterator[Sequence[Sequence[float]]]:
+    """The scores of the positives and of the negatives in each resample: of each class, or of whole clusters."""
+    draw = random.Random(0)
+    for _ in range(count):
+        if clusters:
+            cases = [case for cluster in draw.choices(clusters, k=len(clusters)) for case in cluster]
+            yield [[score for score, truth in cases if truth == kind] for kind in (True, False)]
+        else:
+            yield [draw.choices(members, k=len(members)) for members in classes]
 
 
 def _integers(a: float, b: float) -> tuple[int, int]:

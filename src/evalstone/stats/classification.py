@@ -151,13 +151,13 @@ def measure_intervals(counts: Confusion, *, confidence: float = 0.95) -> dict[st
     }
 
 
-def average(a: Interval | None, b: Interval | None) -> Interval | None:
-    """The mean of two independent proportions, with MOVER limits."""
+def average(a: Interval | None, b: Interval | None, correlation: float = 0.0) -> Interval | None:
+    """The mean of two proportions with this correlation, with MOVER limits."""
     if a is None or b is None:
         return None
     mean = (a.estimate + b.estimate) / 2
-    down = mover(*(part.estimate - part.low for part in (a, b) if part.low is not None)) / 2
-    up = mover(*(part.high - part.estimate for part in (a, b) if part.high is not None)) / 2
+    down = mover(*(part.estimate - part.low for part in (a, b) if part.low is not None), correlation=correlation) / 2
+    up = mover(*(part.high - part.estimate for part in (a, b) if part.high is not None), correlation=correlation) / 2
     return Interval(estimate=mean, low=mean - down, high=mean + up, n=a.n + b.n, confidence=a.confidence, method=MOVER)
 
 

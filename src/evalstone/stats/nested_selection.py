@@ -26,7 +26,6 @@ how often a gain is claimed that isn't there.
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -247,17 +246,8 @@ class _Cases:
     def parts(self, places: Places, count: int, seed: int) -> list[Places]:
         """Parts of these cases, as their positions in `places`. Cases of one group are in one part."""
         truths = (self.truths[places] > 0.5).tolist()
-        if self.groups is None:
-            return [np.array(part, dtype=np.int64) for part in folds(truths, count, seed=seed)]
-        members: dict[Hashable, list[int]] = {}
-        for position, place in enumerate(places.tolist()):
-            members.setdefault(self.groups[place], []).append(position)
-        clusters = list(members.values())
-        random.Random(seed).shuffle(clusters)
-        dealt: list[list[int]] = [[] for _ in range(min(count, len(clusters)))]
-        for cluster in sorted(clusters, key=len, reverse=True):
-            min(dealt, key=len).extend(cluster)
-        return [np.array(sorted(part), dtype=np.int64) for part in dealt] if len(dealt) > 1 else []
+        groups = None if self.groups is None else [self.groups[place] for place in places.tolist()]
+        return [np.array(part, dtype=np.int64) for part in folds(truths, count, groups=groups, seed=seed)]
 
 
 def nested_selection(

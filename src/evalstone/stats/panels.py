@@ -7,13 +7,13 @@
 labels agree for two reasons, because they are right or because they share an error.
 
 1 / votes is a ratio of two means over samples, to first order: of (mean error - its mean)² and of the members' mean
-(error - its mean)². Its limits are those of `ratio_limits`. They assume independent samples.
+(error - its mean)². Its limits are those of `ratio_limits`. They assume independent samples or clusters.
 Sources: Kish 1965, Survey Sampling (the design effect 1 + (k - 1) · ρ); Fieller 1954 (see `ratios`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from evalstone.errors import DataError
 from evalstone.stats._arrays import Floats
 from evalstone.stats.intervals import Interval, check_confidence
-from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
+from evalstone.stats.ratios import FIELLER, Parts, of_clusters, ratio_limits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +34,19 @@ class PanelVotes:
     """ρ, the correlation of two members' errors, in [-1 / (k - 1), 1]."""
 
 
-def effective_votes(wrong: Sequence[Sequence[bool]], *, confidence: float = 0.95) -> PanelVotes | None:
+def effective_votes(
+    wrong: Sequence[Sequence[bool]], *, groups: Sequence[Hashable] | None = None, confidence: float = 0.95
+) -> PanelVotes | None:
     """The effective number of votes of a panel; see the module docstring.
 
     Args:
         wrong: Per sample, whether each member's verdict is wrong, in the same order.
+        groups: One cluster label per sample; samples of one cluster may depend on each other. None: all independent.
         confidence: The confidence level, in (0, 1).
 
     Returns:
-        The number of votes and the correlation. None for fewer than two samples or members, or if no member errs on
-        some samples but not on others.
+        The number of votes and the correlation. None for fewer than two samples (clusters) or members, or if no member
+        errs on some samples but not on others.
 
     Raises:
         DataError: Samples have different numbers of verdicts.
@@ -52,7 +55,7 @@ def effective_votes(wrong: Sequence[Sequence[bool]], *, confidence: float = 0.95
     check_confidence(confidence)
     if len({len(row) for row in wrong}) > 1:
         raise DataError("each sample needs one verdict per member")
-    if len(wrong) < 2 or len(wrong[0]) < 2:
+    if len(wrong if groups is None else set(groups)) < 2 or len(wrong[0]) < 2:
         return None
     errors: Floats = np.array(wrong, dtype=np.float64)
     n, k = errors.shape
@@ -62,7 +65,7 @@ def effective_votes(wrong: Sequence[Sequence[bool]], *, confidence: float = 0.95
         of_mean = (rows.mean(axis=1) - rates.mean()) ** 2
         return list(zip(of_mean.tolist(), ((rows - rates) ** 2).mean(axis=1).tolist(), strict=True))
 
-    units = parts(errors)
+    units = of_clusters(parts(errors), groups)
     spread = sum(own for _, own in units)
     if spread <= 1e-12 * n:
         return None

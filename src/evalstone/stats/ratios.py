@@ -9,7 +9,8 @@ Source: Fieller 1954, Journal of the Royal Statistical Society B 16(2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from evalstone.stats.bounded_mean import NORMAL, SHARE, BoundedMean, Side
@@ -54,6 +55,23 @@ def ratio_limits(
     return _limit(lambda r: p_value(r, 1), estimate, low, alpha), _limit(
         lambda r: p_value(r, -1), estimate, high, alpha
     )
+
+
+def of_clusters(units: Sequence[Parts], groups: Sequence[Hashable] | None) -> Sequence[Parts]:
+    """The contributions of clusters for `ratio_limits`: the sums of those of their units / the units of the largest
+    cluster. Those of single units stand for clusters of that size.
+
+    groups: One cluster label per unit. None: all independent.
+    """
+    if groups is None:
+        return units
+    sums: dict[Hashable, list[float]] = {}
+    for (a, b), group in zip(units, groups, strict=True):
+        own = sums.setdefault(group, [0.0, 0.0])
+        own[0] += a
+        own[1] += b
+    largest = max(Counter(groups).values())
+    return [(a / largest, b / largest) for a, b in sums.values()]
 
 
 def _limit(p_value: Callable[[float], float], start: float, end: float, alpha: float) -> float:

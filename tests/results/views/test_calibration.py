@@ -29,8 +29,8 @@ def rows(*labels: Any) -> list[dict[str, Any]]:
     """A supported and an unsupported answer in turn, with these labels."""
     answers = [("Paris is in France.", "Paris is in France."), ("Rome is on Mars.", "Rome is a city in Italy.")]
     return [
-        {"id": str(number), "output": answers[number % 2][0], "context": [answers[number % 2][1]], "label": label}
-        for number, label in enumerate(labels)
+        {"id": str(n), "input": f"{n}?", "output": answers[n % 2][0], "context": [answers[n % 2][1]], "label": label}
+        for n, label in enumerate(labels)
     ]
 
 
