@@ -13,6 +13,7 @@ import pytest
 from evalstone import (
     Failed,
     GEval,
+    LLMClassifier,
     ReplayJudge,
     Run,
     Score,
@@ -170,6 +171,13 @@ def test_a_scorer_that_needs_text_is_refused_before_the_run() -> None:
         )
         with pytest.raises(ConfigError, match=r"faithfulness asks list_claims, and systemone/jev.* writes no text"):
             run_on(server, "faithfulness", judge=DecisionJudge("systemone/jev", base_url=server.url))
+        assert not server.requests
+        many = LLMClassifier("Which?", choices={f"w{n}": n / 300 for n in range(300)}, name="which")
+        problem = (
+            r"^which asks choose with 300 options, and systemone/jev.* takes at most 255; name a judge that writes"
+        )
+        with pytest.raises(ConfigError, match=problem):
+            run_on(server, many)
         assert not server.requests
         # Steps of one's own need not be written.
         with pytest.raises(ConfigError, match="asks write_steps"):

@@ -208,6 +208,23 @@ def changed(name: str, **fields: Any) -> dict[str, Any]:
             changed("verdict_2", probabilities={"supported": 0.9, "contradicted": 0.05, "not_mentioned": 0.06}),
             "verdict_2 has probabilities whose sum is 1.01, not 1",
         ),
+        (
+            changed("verdict_2", probabilities={"Supported": 1, "contradicted": 0, "not_mentioned": 0}),
+            "verdict_2 has no probability of 'supported'",
+        ),
+        (
+            changed("verdict_2", probabilities={"supported": "1", "contradicted": 0, "not_mentioned": 0}),
+            "verdict_2 has the probability '1' of 'supported'; expected a number from 0 to 1",
+        ),
+        (
+            changed("verdict_2", probabilities={"supported": 0, "contradicted": 0, "not_mentioned": 0}),
+            "verdict_2 has probabilities whose sum is 0, not 1",
+        ),
+        (changed("score", probabilities=[0.5, 0.25, 0.25]), "score has the levels []; expected 0 to 2"),
+        (
+            {"Verdict" if name == "verdict" else name: each for name, each in SYSTEM_ONE_ANSWERS.items()},
+            "there is an answer to 'Verdict', which was not asked",
+        ),
         (changed("score", probabilities={"0": 0.5, "1": 0.5}), "score has the levels ['0', '1']; expected 0 to 2"),
     ],
 )
@@ -217,6 +234,11 @@ def test_a_wrong_response_of_systemone_fails_with_its_cost(answers: Any, problem
     assert problem in str(caught.value)
     assert (caught.value.usage and caught.value.usage.input, caught.value.cost) == (120, pytest.approx(4e-5))
     assert caught.value.reply == json.dumps(answers, ensure_ascii=False)
+
+
+def openai_choice(**probabilities: Any) -> dict[str, Any]:
+    listed = [{"value": name, "probability": value} for name, value in probabilities.items()]
+    return {**OPENAI_ANSWERS[2], "probabilities": listed}
 
 
 @pytest.mark.parametrize(
@@ -236,6 +258,21 @@ def test_a_wrong_response_of_systemone_fails_with_its_cost(answers: Any, problem
             {**OPENAI_ANSWERS[2], "probabilities": [{"value": True, "probability": 1}]},
             "no probability of 'supported'",
         ),
+        (2, openai_choice(SUPPORTED=1, contradicted=0, not_mentioned=0), "verdict_2 has no probability of 'supported'"),
+        (2, openai_choice(supported="1", contradicted=0, not_mentioned=0), "the probability '1' of 'supported'"),
+        (
+            2,
+            openai_choice(supported=0.9, contradicted=0, not_mentioned=0),
+            "verdict_2 has probabilities whose sum is 0.9",
+        ),
+        (
+            2,
+            openai_choice(supported=0, contradicted=0, not_mentioned=0),
+            "verdict_2 has probabilities whose sum is 0, ",
+        ),
+        (2, openai_choice(supported=True, contradicted=0, not_mentioned=0), "the probability True of 'supported'"),
+        (2, openai_choice(supported=1 << 2000, contradicted=0, not_mentioned=0), "of 'supported'; expected a number"),
+        (0, {**OPENAI_ANSWERS[0], "name": "Verdict"}, "the answer to verdict is named Verdict"),
         (None, None, "3 answers to 4 decisions"),
     ],
 )
@@ -244,6 +281,28 @@ def test_a_wrong_response_of_openai_fails(place: int | None, answer: Any, proble
     with pytest.raises(ReplyError) as caught:
         decided(lambda request, number: openai(answers), "openai-decisions/gpt-6-luna")
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (
+            "systemone/jev",
+            '"answers": {"verdict": {"type": "noul", "noul": 0.1}, "verdict": {"type": "noul", "noul": 0.9}}',
+        ),
+        ("systemone/jev", '"answers": {"verdict": {"type": "noul", "noul": 0.1, "noul": 0.9}}'),
+        ("systemone/jev", '"answers": {}, "answers": {"verdict": {"type": "noul", "noul": 0.9}}'),
+        ("openai-decisions/gpt-6-luna", '"answers": [{"type": "predicate", "probability": 0, "probability": 1}]'),
+    ],
+)
+def test_a_name_that_stands_twice_in_a_response_fails_it_with_its_cost(model: str, text: str) -> None:
+    reply = http(f'{{{text}, "usage": {{"input_tokens": 120}}}}'.encode())
+    with serving_hostile(lambda _: reply) as server:
+        judge = DecisionJudge(model=model, base_url=server.url, api_key="sk-1", prices=(0.1, 7.0))
+        with pytest.raises(ReplyError, match=r"the response names '[a-z]+' twice in one object") as caught:
+            asyncio.run(judge.answer(ClaimSupported(claim="a", context=("a",))))
+    assert (caught.value.usage and caught.value.usage.input, caught.value.cost) == (120, pytest.approx(12e-6))
+    assert text in (caught.value.reply or "")
 
 
 def test_a_refused_decision_declines_the_question() -> None:

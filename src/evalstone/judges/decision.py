@@ -27,6 +27,7 @@ from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.models.model import Model, protocol_class
 from evalstone.models.prices import context_window
 from evalstone.models.provider import Completion, RequestSettings
+from evalstone.models.typed_questions import MOST_OPTIONS
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.claims import ListClaims
@@ -34,6 +35,7 @@ from evalstone.questions.decisions import (
     Decided,
     answers,
     as_decisions,
+    most_options,
     read_decisions,
     stored_decisions,
     stored_text,
@@ -283,6 +285,13 @@ class DecisionOrText(Composite, init=False):
 
 def _refuse(scorer: str, judge: Judge, asked: Iterable[QuestionSpec], decides: ClosedJudge) -> None:
     """Raise ConfigError for questions that a judge can't answer. decides: its model."""
+    asked = list(asked)
+    for each in asked:
+        if (options := most_options(each)) > MOST_OPTIONS:
+            raise ConfigError(
+                f"{scorer} asks {each.kind} with {options} options, and {decides.spec} takes at most {MOST_OPTIONS}; "
+                f"name a judge that writes, as in decision({decides.spec}, text=openai/gpt-5.1)"
+            )
     if names := list(dict.fromkeys(each.kind for each in asked)):
         raise ConfigError(
             f"{scorer} asks {joined(names)}, and {judge.identity} {decides.gap}, as in "

@@ -14,7 +14,7 @@ from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.models.catalog import split_model
 from evalstone.models.endpoint import Endpoint, RequestRefused, endpoint_of, json_call
 from evalstone.models.provider import Provider
-from evalstone.models.replies import as_count, as_object, as_text, is_count, shown
+from evalstone.models.replies import as_count, as_object, as_text, is_count, read_aside, repeated_name, shown
 from evalstone.models.typed_questions import State, TypedQuestion, distribution
 from evalstone.types import NO_USAGE, Usage
 
@@ -98,7 +98,13 @@ class DecisionProvider(Provider):
     async def _request(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         call = json_call(self.path, self.payload(state, decisions))
         content = await self.endpoint.request(call, self.model.count_request)
-        return await self.endpoint.read(call, content, self._spent_in)
+        data = await self.endpoint.read(call, content, self._spent_in)
+        if (name := await read_aside(len(content), repeated_name, content)) is not None:
+            error = ReplyError(f"the response names {name!r:.60} twice in one object; expected each name once")
+            error.usage, error.cost = self._spent(data)
+            error.reply = content.decode(errors="replace")[:MAX_REPLY]
+            raise error
+        return data
 
     def _spent_in(self, data: Mapping[str, Any]) -> tuple[Usage, float | None] | None:
         return self._spent(data) if as_object(data.get("usage")) else None

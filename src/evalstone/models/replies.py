@@ -174,6 +174,29 @@ def parsed_json(content: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+class _Repeated(Exception):
+    """A name stands twice in an object."""
+
+
+def repeated_name(content: bytes) -> str | None:
+    """A name that stands twice in one object of a JSON text that `parsed_json` reads, which keeps the last value; None
+    if there is none."""
+
+    def pairs_of(pairs: list[tuple[str, Any]]) -> None:
+        seen = {name for name, _ in pairs}
+        if len(seen) < len(pairs):
+            raise _Repeated(next(name for name, _ in pairs if name not in seen or seen.remove(name)))
+
+    try:
+        try:
+            json.loads(content, object_pairs_hook=pairs_of, parse_int=float)
+        except ValueError:
+            json.loads(content.decode("utf-8-sig", "replace"), object_pairs_hook=pairs_of, parse_int=float)
+    except _Repeated as error:
+        return str(error)
+    return None
+
+
 def _int(digits: str) -> float:
     return int(digits) if len(digits) < 1000 else math.inf
 

@@ -131,6 +131,22 @@ def answers(asked: QuestionSpec) -> bool:
     return answers_kind(asked) if isinstance(asked, type) else as_decisions(asked) is not None
 
 
+def most_options(asked: QuestionSpec) -> int:
+    """The length of the longest list of words in a question's schema; 0 for a kind of question, and without one."""
+    if isinstance(asked, type) or (schema := asked.json_schema) is None:
+        return 0
+    return max(map(len, _lists(schema)), default=0)
+
+
+def _lists(node: object) -> Iterator[Sequence[Any]]:
+    """The lists of possible values in a schema."""
+    if is_mapping(node):
+        if is_array(options := node.get("enum")):
+            yield options
+        for inner in node.values():
+            yield from _lists(inner)
+
+
 def as_decisions(question: Question[Any]) -> Closed | None:
     """A question as decisions and the state that they are about; None if it is open."""
     parts = _parts(question)

@@ -4,16 +4,19 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from evalstone._core.declarations import TEXT, Range, Rule, check_argument
 from evalstone._core.guards import is_mapping
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError
-from evalstone.questions.base import Ask
+from evalstone.questions.base import Ask, QuestionSpec
 from evalstone.questions.custom import Choose, choice_form, distinct_words, filled
 from evalstone.scorers.custom import CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score, Skipped
+
+if TYPE_CHECKING:
+    from evalstone.judges.base import Judge
 
 YES_NO: Mapping[str, float | None] = {"yes": 1.0, "no": 0.0}
 _CHOICES = Rule(f"words with their values, such as {YES_NO}", is_mapping)
@@ -97,14 +100,20 @@ class LLMClassifier(CustomScorer, kw_only=False):
     def description(self) -> str:
         return self.question
 
-    async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
-        question = Choose(
-            values=filled(self.prompt, inputs(fields)),
+    def questions_to(self, judge: Judge | None) -> Sequence[QuestionSpec]:
+        blank = self._question(dict.fromkeys(self.prompt.placeholders, ""))
+        return [blank if kind is Choose else kind for kind in self.asked_kinds]
+
+    def _question(self, fields: Mapping[str, Any]) -> Choose:
+        return Choose(
+            values=filled(self.prompt, fields),
             prompt=self.prompt,
             choices=tuple(self.choices),
             by_probability=self.weighted,
         )
-        chosen = await ask(question)
+
+    async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
+        chosen = await ask(self._question(inputs(fields)))
         value = self.choices[chosen.choice]
         if value is None:
             return Skipped(f"the judge abstained with {chosen.choice!r}" + (f": {chosen.reason}" * bool(chosen.reason)))
