@@ -78,6 +78,29 @@ def test_without_a_ledger_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "memory"])
+@pytest.mark.parametrize("missing", ["NaN", "null", "n/a", ""])
+def test_rows_without_a_label_are_counted_in_every_format(kind: str, missing: str, tmp_path: Path) -> None:
+    values = [missing, "1", missing, "0"]
+    rows = [{**row, "label": value} for row, value in zip(ROWS, values, strict=True)]
+    labels: Any = rows
+    if kind == "jsonl":  # NaN and null as JSON has them
+        labels = tmp_path / "l.jsonl"
+        lines = [json.dumps(row) for row in rows]
+        labels.write_text("\n".join(line.replace('"NaN"', "NaN").replace('"null"', "null") for line in lines))
+    elif kind == "csv":
+        labels = tmp_path / "l.csv"
+        labels.write_text(
+            "".join(",".join(each) + "\n" for each in [["id", "label"], *zip("abcd", values, strict=True)])
+        )
+    else:
+        labels = [{**row, "label": {"NaN": float("nan"), "null": None}.get(row["label"], row["label"])} for row in rows]
+    made = calibrate(labels, data=ROWS if kind == "csv" else None, ledger=None)
+    assert [(pair.sample_id, pair.labels) for pair in made.pairs] == [("b", (1.0,)), ("d", (0.0,))]
+    assert made.n_unlabeled == 2
+    assert [(each["rows"], each["of"]) for each in made.notes if each.kind == "rows_without_label"] == [(2, 4)]
+
+
 def test_words_of_quality_fit_a_scorer_whose_lower_score_is_better():
     made = calibrate(ROWS[:2], "hallucination", ledger=None)
     assert [(pair.value, pair.labels) for pair in made.pairs] == [(0.0, (0.0,)), (1.0, (1.0,))]

@@ -684,6 +684,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "the counts describe the 100 labeled samples.",
     ),
     (
+        note("rows_without_label", "fact", rows=2, of=100),
+        "2 of 100 rows are without a label (empty, null, NaN or a word such as n/a) and not judged.",
+    ),
+    (
         note("labels_clustered", "fact", labels=100, clusters=40),
         "100 labels in 40 clusters of samples with the same group or the same texts: intervals are those of clusters.",
     ),

@@ -697,6 +697,9 @@ def _wordings(texts: Sequence[str]) -> list[str]:
 def _notes(labeled: LabeledSamples, ties: int, *, reads: bool) -> Iterable[Note]:
     if ties:
         yield note("annotators_split", "caution", samples=ties)
+    if labeled.n_unlabeled:
+        rows = labeled.n_unlabeled + len(labeled.labels)
+        yield note("rows_without_label", "fact", rows=labeled.n_unlabeled, of=rows)
     if any(labeled.clusters.values()):
         alone = sum(not cluster for cluster in labeled.clusters.values())
         clusters = alone + len({cluster for cluster in labeled.clusters.values() if cluster})

@@ -365,6 +365,7 @@ def _unfitted(
         dataset_name=run.dataset_name,
         dataset_version=run.dataset_version,
         pairs=pairs,
+        n_unlabeled=labeled.n_unlabeled,
         n_skipped=summary.n_skipped,
         n_failed=summary.n_failed,
         n_examples=len(examples),

@@ -591,6 +591,10 @@ NOTES: Mapping[str, Row] = {
         f"rate and AUROC are estimates for {count(note['samples'], 'sample')}, with each label weighted by its "
         f"stratum; other figures and the counts describe the {count(note['labels'], 'labeled sample')}"
     ),
+    "rows_without_label": lambda note, _: (
+        f"{part_of(note['rows'], note['of'], 'row')} without a label (empty, null, NaN or a word such as n/a) and not "
+        "judged"
+    ),
     "labels_clustered": lambda note, _: (
         f"{count(note['labels'], 'label')} in {count(note['clusters'], 'cluster')} of samples with the same group or "
         "the same texts: intervals are those of clusters"

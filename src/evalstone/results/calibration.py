@@ -119,6 +119,8 @@ class Calibration(Framed, Shown):
     """The version of the dataset: a hash of its samples."""
     pairs: tuple[LabeledScore, ...]
     """The labeled samples with a score."""
+    n_unlabeled: int = 0
+    """Rows of the labels without one, which are not judged: an empty cell, null, NaN, or a word such as n/a."""
     n_skipped: int = 0
     """Labeled samples that were skipped."""
     n_failed: int = 0

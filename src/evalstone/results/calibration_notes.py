@@ -82,6 +82,10 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("annotators_split", "caution", samples=calibration.undecided)
     if calibration.n_skipped or calibration.n_failed:
         yield note("labeled_without_score", "caution", skipped=calibration.n_skipped, failed=calibration.n_failed)
+    if calibration.n_unlabeled:
+        labels = len(calibration.pairs) + calibration.n_skipped + calibration.n_failed + calibration.n_examples
+        rows = calibration.n_unlabeled
+        yield note("rows_without_label", "fact", rows=rows, of=rows + labels)
     if calibration.n_same_family:
         yield note("same_family_labeled", "caution", samples=calibration.n_same_family, of=len(calibration.pairs))
     if calibration.n_examples:

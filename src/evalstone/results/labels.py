@@ -233,6 +233,8 @@ class LabeledSamples:
     """The value in [0, 1] that each word was read as."""
     chosen: Mapping[str, str]
     """By sample id, how the sample was chosen for labeling, if the column `chosen` says so."""
+    n_unlabeled: int = 0
+    """The number of rows without a label."""
     strata: Strata | None = None
     """The strata of which the samples were chosen, if each row of labels has its own."""
 
@@ -416,7 +418,8 @@ def _labeled(
     samples = tuple(sample for sample in dataset if sample.id in labels)
     labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
     chosen = {row.id: how for row in rows if row.id in labels and isinstance(how := row.cells.get(CHOSEN), str)}
-    return LabeledSamples(labeled, labels, columns, words, chosen, _strata([row for row in rows if row.id in labels]))
+    strata = _strata([row for row in rows if row.id in labels])
+    return LabeledSamples(labeled, labels, columns, words, chosen, len(rows) - len(labels), strata)
 
 
 def _strata(rows: Sequence[_Row]) -> Strata | None:
