@@ -94,7 +94,8 @@ def test_rows_without_a_label_are_counted_in_every_format(kind: str, missing: st
             "".join(",".join(each) + "\n" for each in [["id", "label"], *zip("abcd", values, strict=True)])
         )
     else:
-        labels = [{**row, "label": {"NaN": float("nan"), "null": None}.get(row["label"], row["label"])} for row in rows]
+        native: dict[str, Any] = {"NaN": float("nan"), "null": None}
+        labels = [{**row, "label": native.get(value, value)} for row, value in zip(ROWS, values, strict=True)]
     made = calibrate(labels, data=ROWS if kind == "csv" else None, ledger=None)
     assert [(pair.sample_id, pair.labels) for pair in made.pairs] == [("b", (1.0,)), ("d", (0.0,))]
     assert made.n_unlabeled == 2
