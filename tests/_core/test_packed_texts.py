@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from evalstone._core import packed_texts
 from evalstone._core.packed_texts import PackedTexts
 
 TEXTS = ["", "s1", "é 漢", "\ud800", "a" * 300]
@@ -30,3 +33,17 @@ def test_equal_texts_are_equal_however_they_are_packed() -> None:
     assert one == other
     assert one != one.at([0])
     assert one != one.at([1, 0])
+
+
+def test_texts_at_places_of_others_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_texts, "_AT_ONCE", 2)
+    packed, expected = PackedTexts(), [TEXTS[place] for place in (1, 4, 1)]
+    packed.extend(TEXTS)
+    some = packed.at([4, 1, 2]).at([1, 0, 1])
+    assert (len(some), [*some], some[:], some[-1]) == (3, expected, expected, expected[-1])
+    whole = PackedTexts()
+    whole.extend(packed.at([4, 1, 2]).at([1, 0, 1]))
+    assert [*whole] == expected
+    assert whole == some
+    assert [*some] == expected
+    assert some.has_repeats()

@@ -19,9 +19,9 @@ from evalstone.results.pairing import Pairing
 from evalstone.results.run_pilots import detectable_note
 from evalstone.results.slices import slices
 from evalstone.results.views.ranking import Ranking
-from evalstone.stats import packed_scores
+from evalstone.stats import packed_points, packed_scores
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.packed_scores import PackedScores
+from evalstone.stats.packed_scores import PackedEnds, PackedScores
 from evalstone.stats.smallest import smallest_places
 from tests.runs import Given, Harm, run_of
 
@@ -83,6 +83,27 @@ def test_packed_scores_have_the_sum_and_the_points_of_a_list(values: Any) -> Non
     assert PackedScores(-values * 1e150).total == math.fsum(-values * 1e150)
     assert BoundedMean.of(packed, 0.0, 1.0) == BoundedMean.of(listed, 0.0, 1.0)
     assert BoundedMean.of(packed, -1.0, 3.0) == BoundedMean.of(listed[::-1], -1.0, 3.0)
+
+
+def test_values_that_differ_by_rounding_are_one_point_across_the_parts_they_are_read_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(packed_points, "_AT_ONCE", 2)
+    values = np.repeat([0.1, 0.1 + 1e-17, 0.3, 0.1 + 0.2, 0.5], [1, 2, 3, 4, 1])
+    many = np.concatenate([np.random.default_rng(3).random(600), values])
+    for some in (values, many, values[:1]):
+        packed: Any = PackedScores(some)
+        assert BoundedMean.of(packed, 0.0, 1.0) == BoundedMean.of(some.tolist(), 0.0, 1.0)
+
+
+def test_ends_are_those_of_their_places_and_elsewhere_the_scores() -> None:
+    ends = PackedEnds(np.array([0.5, np.nan, 0.25, np.nan]), [1, 2, 3], [(0.0, 1.0), (0.25, 0.25), (0.5, 1.0)])
+    listed = [(0.5, 0.5), (0.0, 1.0), (0.25, 0.25), (0.5, 1.0)]
+    assert [*ends] == ends[:] == [ends[place] for place in range(4)] == listed
+    assert (ends[-1], ends[1:3], len(ends), packed_scores.open_ends(ends)) == (listed[-1], listed[1:3], 4, 2)
+    assert [*zip(ends.side(0), ends.side(1), strict=True)] == listed
+    assert packed_scores.ends_only_have(ends, (0.0, 0.25, 0.5, 1.0))
+    assert not packed_scores.ends_only_have(ends, (0.0, 0.5, 1.0))
 
 
 def test_the_points_of_many_values_dont_depend_on_their_order() -> None:

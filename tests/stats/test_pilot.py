@@ -252,9 +252,9 @@ def test_a_larger_mean_square_adds_just_as_many_changes_by_the_whole_scale() -> 
         assert isinstance(population, Shifts)
         assert sum(share for *_, share in population.points) == pytest.approx(1)
         within = sum(share * x**2 for x, _, share in population.points)
-        added = 0.0 if square < 0.05 else (square - float(pilot.squares.mean())) / (1 - float(pilot.squares.mean()))
+        added = 0.0 if square < 0.05 else (square - pilot.mean_square) / (1 - pilot.mean_square)
         own = sum(share * x**2 for x, _, share in pilot.points)
-        expected = added + (1 - added) * own if added else own * square / float(pilot.squares.mean())
+        expected = added + (1 - added) * own if added else own * square / pilot.mean_square
         assert within == pytest.approx(expected)
 
 

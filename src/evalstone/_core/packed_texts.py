@@ -25,6 +25,8 @@ class PackedTexts(Sequence[str]):
 
     def __init__(self, size: int = 0) -> None:
         self._data = bytearray()
+        self._chosen: tuple[PackedTexts, array[int]] | None = None
+        """Many texts at places of others, of which all are here, until where they start is needed."""
         self._starts, self._lengths = array("Q", [0]) * size, array("I", [0]) * size
 
     def append(self, text: str) -> None:
@@ -49,6 +51,7 @@ class PackedTexts(Sequence[str]):
             for text in others:
                 self.append(text)
             return
+        others._arrays()
         shift = len(self._data)
         self._data += others._data
         self._starts.extend(others._starts if not shift else array("Q", [shift + start for start in others._starts]))
@@ -60,7 +63,7 @@ class PackedTexts(Sequence[str]):
         self._data += data
 
     def at(self, places: Sequence[int]) -> PackedTexts:
-        """The texts at these places, in the same memory."""
+        """The texts at these places, in the same memory. Neither may get more texts."""
         some = PackedTexts()
         some._data = self._data
         if len(places) < _AT_ONCE:
@@ -68,9 +71,10 @@ class PackedTexts(Sequence[str]):
             some._lengths.extend([self._lengths[place] for place in places])
             return some
         np: Any = importlib.import_module("numpy")
-        chosen = np.asarray(places, np.int64)
-        some._starts.frombytes(np.frombuffer(self._starts, np.uint64)[chosen].tobytes())
-        some._lengths.frombytes(np.frombuffer(self._lengths, np.uint32)[chosen].tobytes())
+        chosen, base = np.asarray(places, np.int64), self
+        if self._chosen is not None:
+            base, chosen = self._chosen[0], np.frombuffer(self._chosen[1], np.uint32)[chosen]
+        some._chosen = base, array("I", chosen.astype(np.uint32).tobytes())
         return some
 
     def has_repeats(self, numbers: array[int] | None = None) -> bool:
@@ -160,6 +164,12 @@ class PackedTexts(Sequence[str]):
     def _arrays(self) -> tuple[Any, Any]:
         """Where each text starts, and its bytes."""
         np: Any = importlib.import_module("numpy")
+        if self._chosen is not None:
+            starts, lengths = self._chosen[0]._arrays()
+            places = np.frombuffer(self._chosen[1], np.uint32)
+            self._starts.frombytes(starts[places].tobytes())
+            self._lengths.frombytes(lengths[places].tobytes())
+            self._chosen = None
         return np.frombuffer(self._starts, np.uint64), np.frombuffer(self._lengths, np.uint32)
 
     def _parts(self) -> Iterator[slice]:
@@ -173,16 +183,21 @@ class PackedTexts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
+        if self._chosen is not None:
+            return self._chosen[0][self._chosen[1][place]]
         start = self._starts[place]
         return self._data[start : start + self._lengths[place]].decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
+        if self._chosen is not None:
+            yield from map(self._chosen[0].__getitem__, self._chosen[1])
+            return
         data = self._data
         for start, length in zip(self._starts, self._lengths, strict=True):
             yield data[start : start + length].decode("utf-8", "surrogatepass")
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._starts if self._chosen is None else self._chosen[1])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedTexts):

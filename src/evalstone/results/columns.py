@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from evalstone._core.garbage import give_back
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
 from evalstone.stats.exact_sum import ExactSum
@@ -267,6 +268,7 @@ class Columns:
         may get more records."""
         if len(self._samples) >= LARGE and self._samples == other._samples:
             self._samples = other._samples
+            give_back(len(self._kinds))
 
     def rows(self, scorer: str | None = None, kinds: Collection[OutcomeKind] = KINDS) -> Sequence[int]:
         """The rows of the entries of one scorer or of all, of these kinds, in the order of the records. Rows are what

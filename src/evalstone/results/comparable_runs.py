@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from evalstone._core.display import count, listed
 from evalstone._core.front_ends import Hint, Setting, WordingPart
+from evalstone._core.garbage import give_back
 from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import clause_of
@@ -75,6 +76,7 @@ class PairedScorers:
 
     def build(self, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
         """The scores of one scorer in both runs, which may have scored no sample in both."""
+        give_back(len(self._runs[0].records))  # what those of the last one took
         return paired_scores(*self._runs, ours, theirs, self.pairing, self._missing, by_trial=self._by_trial)
 
     def __iter__(self) -> Iterator[PairedScores]:

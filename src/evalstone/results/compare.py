@@ -480,10 +480,10 @@ def _changes(pair: PairedScores) -> Iterator[Change]:
     """The samples that changed most, the largest change first."""
     from evalstone.stats.comparison import biggest_changes  # noqa: PLC0415 - numpy
 
-    known = pair.known
-    for row in biggest_changes(known.a, known.b, MAX_CHANGES):
-        name = known.samples[row]
-        yield Change(sample_id=name, a=known.a[row], b=known.b[row], sample_id_b=pair.pairing.in_second(name))
+    for row in biggest_changes(pair.a, pair.b, MAX_CHANGES):
+        name, a, b = pair.samples[row], pair.a[row], pair.b[row]
+        if a is not None and b is not None:
+            yield Change(sample_id=name, a=a, b=b, sample_id_b=pair.pairing.in_second(name))
 
 
 def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, int]:
@@ -503,11 +503,14 @@ def _with_detectable(
     if pair is None or pair.weights is not None or pair.stopped:
         return line
     from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
+    from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
 
     result = line.result
     if not isinstance(result, PairedComparison):
         return line
-    pilot = pair.pilot(result.max_change or line.info.scale)
+    arguments = pair.of_pilot(result.max_change or line.info.scale)
+    del pair  # the scores of millions of samples take much memory
+    pilot = Pilot.of(**arguments)
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
 

@@ -15,7 +15,7 @@ from evalstone.results.pairing import Pairing
 from evalstone.results.scores import Scores, at, check_same_weights, group_labels, scores_of
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.packed_scores import index_of, only_has, packed
+from evalstone.stats.packed_scores import ends_only_have, index_of, only_has
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -124,21 +124,25 @@ class PairedScores(OfScorer):
 
         reach: The largest possible difference.
         """
-        from evalstone.stats._arrays import both_ends  # noqa: PLC0415 - numpy
-        from evalstone.stats.paired_differences import possible_differences  # noqa: PLC0415
-        from evalstone.stats.pilot import Pilot  # noqa: PLC0415
+        from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
+
+        return Pilot.of(**self.of_pilot(reach))
+
+    def of_pilot(self, reach: float) -> dict[str, Any]:
+        """The arguments of `Pilot.of`."""
+        from evalstone.stats.paired_differences import possible_differences  # noqa: PLC0415 - numpy
 
         scale, of_ends = self.info.scale, self.columns["ends"]
+        are_passes = all(only_has(of, (0.0, scale)) for of in (self.a, self.b))
+        are_passes = are_passes and all(ends_only_have(of, (0.0, scale)) for of in of_ends or ())
         differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)
-        known = self.known
-        scores = (known.a, known.b, *(end for ends in of_ends or () for end in map(packed, both_ends(ends))))
-        return Pilot.of(
-            differences,
-            scale=reach,
-            pass_fail=reach == scale and all(only_has(of, (0.0, scale)) for of in scores),
-            groups=self.groups,
-            ends=ends,
-        )
+        return {
+            "values": differences,
+            "scale": reach,
+            "pass_fail": reach == scale and are_passes,
+            "groups": self.groups,
+            "ends": ends,
+        }
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""
@@ -195,14 +199,13 @@ def paired_scores(
             is_undefined[[*of.undefined]] = True
             in_both &= is_undefined[index_of(own)]
         if in_both.any():
-            kept = np.flatnonzero(~in_both)
-            own = _rows(np.asarray(rows[0])[kept])
-            rows = own, own if rows[0] == rows[1] else _rows(np.asarray(rows[1])[kept])
+            same = rows[0] == rows[1]
+            own = _chosen(rows[0], ~in_both)
+            rows = own, own if same else _chosen(rows[1], ~in_both)
     first = first.at(rows[0])
     second = second.at(rows[1], first if pairing.partners is None else None)
     check_same_weights(first, second)
     one_score = int(np.count_nonzero(has_value(first.values) != has_value(second.values)))
-    groups = [None] * len(first)
     return PairedScores(
         title=a.titles[ours.signature],
         info=ours,
@@ -211,7 +214,10 @@ def paired_scores(
         second=second,
         groups=group_labels(
             first.names,
-            (x if x is not None else y for x, y in zip(first.groups or groups, second.groups or groups, strict=True)),
+            (
+                x if x is not None else y
+                for x, y in zip(*(of.groups or [None] * len(of) for of in (first, second)), strict=True)
+            ),
         )
         if clustered
         else None,
@@ -220,6 +226,16 @@ def paired_scores(
         pairing=pairing,
         stopped=order is not None,
     )
+
+
+def _chosen(rows: Sequence[int], are_chosen: Any) -> Sequence[int]:
+    """The rows for which an array of numpy says so."""
+    np: Any = importlib.import_module("numpy")
+    if rows == range(len(rows)):
+        return _rows(np.flatnonzero(are_chosen))
+    if isinstance(rows, range):
+        return _rows(rows.start + rows.step * np.flatnonzero(are_chosen))
+    return _rows(np.asarray(rows, np.int64)[are_chosen])
 
 
 def _rows(places: Any) -> Sequence[int]:

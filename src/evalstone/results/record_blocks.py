@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, cast, overload
 
 from evalstone._core.display import count, escaped
 from evalstone._core.front_ends import Setting
+from evalstone._core.garbage import MANY, give_back
 from evalstone._core.packed_texts import PackedTexts
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
@@ -285,6 +286,9 @@ class RecordBlocks(StoredRecords):
             _fill(columns, block, self.scorers)
             for signature, seconds in block.seconds.items():
                 columns.add_seconds(signature, seconds.parts)
+        if len(self) >= MANY:
+            _arrow().default_memory_pool().release_unused()
+            give_back(len(self))
         if (repeated := columns.seal()) is not None:
             record, places = self[repeated[0]], [*map(self._place, repeated)]
             trial = "" if record.trial is None else f", trial {record.trial}"

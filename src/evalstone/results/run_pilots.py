@@ -46,6 +46,7 @@ def single_pilot(run: Run, *, varying: bool = False) -> Iterator[ScorerPilot]:
         scores = (columns["values"], *itertools.chain(columns["ends"] or ()))
         pass_fail = all(only_has(each, (0.0, info.scale)) for each in scores)
         pilot = Pilot.of(**columns, scale=info.scale, paired=False, pass_fail=pass_fail)
+        del columns, scores  # those of the next one may be large, too
         yield ScorerPilot(title=run.titles[info.signature], info=info, pilot=pilot, varies=differ)
 
 

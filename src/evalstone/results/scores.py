@@ -70,11 +70,7 @@ class Scores:
         """The lowest and the highest possible score of each row."""
         if not isinstance(self.values, PackedScores):
             return [*map(self.ends_of, range(len(self)))]
-        lowest, highest = self.values.array.copy(), self.values.array.copy()
-        places = [*self.ends]
-        for column, side in ((lowest, 0), (highest, 1)):
-            column[places] = [ends[side] for ends in self.ends.values()]
-        return PackedEnds(lowest, highest)
+        return PackedEnds(self.values.array, [*self.ends], [*self.ends.values()])
 
     def at(self, rows: Sequence[int], named: Scores | None = None) -> Scores:
         """The scores of some of the rows, in their order. named: Scores with the same names and samples."""

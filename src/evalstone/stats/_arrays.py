@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 def column(name: str, values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Floats:
-    """Values as an array. Values outside [low, high] by no more than rounding error are clipped.
+    """Values as an array, which may be theirs. Values outside [low, high] by no more than rounding error are clipped.
 
     Raises:
         DataError: A value is not a finite number in [low, high]; the message names the first one.
@@ -29,6 +29,8 @@ def column(name: str, values: Sequence[float], low: float = -np.inf, high: float
     if not low < high:
         raise ConfigError(f"{name}: low must be below high, not {low:g} and {high:g}; is the scale right?")
     array = _numbers(name, values)
+    if array.size and np.isfinite(ends := (array.min(), array.max())).all() and low <= ends[0] and ends[1] <= high:
+        return array
     slack = 1e-9 * (high - low) if math.isfinite(high - low) else 0.0  # a share of claims can round to just above 1
     wrong = ~np.isfinite(array) | (array < low - slack) | (array > high + slack)
     if wrong.any():
@@ -101,8 +103,27 @@ def filled(values: Sequence[float | None], instead: float) -> Sequence[float]:
 def both_ends(ends: Sequence[Ends]) -> tuple[Floats, Floats]:
     """The lowest values, and the highest ones."""
     if isinstance(ends, PackedEnds):
-        return ends.lowest, ends.highest
+        return ends.side(0), ends.side(1)
     lowest, highest = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return lowest, highest
+
+
+def differ(ends: Sequence[Ends]) -> Mask:
+    """Whose lowest and highest value differ."""
+    if not isinstance(ends, PackedEnds):
+        lowest, highest = both_ends(ends)
+        return lowest != highest
+    found = np.zeros(len(ends), np.bool_)
+    found[ends.places] = ends.ends[:, 0] != ends.ends[:, 1]
+    return found
+
+
+def ends_at(ends: Sequence[Ends], places: Positions) -> tuple[Floats, Floats]:
+    """The lowest values at some places, ascending, and the highest ones."""
+    if isinstance(ends, PackedEnds):
+        lowest, highest = ends.at(places).T
+    else:
+        lowest, highest = (side[places] for side in both_ends(ends))
     return lowest, highest
 
 

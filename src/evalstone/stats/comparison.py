@@ -29,6 +29,7 @@ from evalstone.stats.packed_scores import packed
 from evalstone.stats.paired_differences import (
     check_changes,
     differences,
+    known_differences,
     known_pairs,
     lowest_and_highest,
 )
@@ -143,16 +144,21 @@ def compare_pairs(
         return None
     check_weights(weights)
     weights = unequal(weights)
-    before, after = (column(name, values_at(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
     own_weights = None if weights is None else values_at(weights, known)
-    d = differences(before, after)
+    means, whole = list[float](), True
+    for name, x in (("a", a), ("b", b)):
+        values = column(name, values_at(x, known), 0.0, scale)
+        means.append(weighted_average(own_weights, packed(values)))
+        whole = whole and _are_passes(values, scale)
+        del values  # of millions of pairs, each column takes much memory
+    d = known_differences(a, b, known, scale)
     reach = scale if max_change is None else max_change
     check_changes(d, known, reach)
     ups, downs = int(np.sum(d > 0)), int(np.sum(d < 0))
     wins, losses = (downs, ups) if lower_is_better else (ups, downs)
     either_end = lowest_and_highest(a, b, d, known, ends, scale, reach)
     # A pass that is missing in part, as one of several trials, is neither 0 nor the scale at its ends.
-    whole = all(np.all(np.isin(x, (0.0, scale))) for x in (before, after, *map(np.abs, either_end)))
+    whole = whole and all(bool(np.isin(x, (-scale, 0.0, scale)).all()) for x in either_end)
     passes = whole and groups is None and weights is None and reach == scale and not stopped
     changed = mcnemar(wins, losses) if passes else None
     inference = (
@@ -162,8 +168,8 @@ def compare_pairs(
     )
     return PairedComparison(
         n=n,
-        mean_a=weighted_average(own_weights, packed(before)),
-        mean_b=weighted_average(own_weights, packed(after)),
+        mean_a=means[0],
+        mean_b=means[1],
         difference=inference.interval(weighted_average(own_weights, packed(d)), n, groups and values_at(groups, known)),
         test=inference.test,
         wins=wins,
@@ -180,11 +186,17 @@ def compare_pairs(
     )
 
 
-def biggest_changes(a: Sequence[float], b: Sequence[float], count: int = 10) -> tuple[int, ...]:
-    """The positions of the samples that changed most, largest change first, without unchanged samples."""
+def _are_passes(values: Floats, scale: float) -> bool:
+    return bool(np.isin(values, (0.0, scale)).all())
+
+
+def biggest_changes(a: Sequence[float | None], b: Sequence[float | None], count: int = 10) -> tuple[int, ...]:
+    """The positions of the samples that changed most, largest change first, without unchanged samples and those that
+    lack a score (None)."""
     same_length(a=a, b=b)
-    d = np.abs(differences(column("a", a), column("b", b)))
-    return tuple(int(place) for place in smallest_places(-d, count) if d[place] > 0)
+    d = differences(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    np.negative(np.abs(d, out=d), out=d)
+    return tuple(int(place) for place in smallest_places(d, count) if d[place] < 0)
 
 
 def _few_changes(d: Floats, passes: McNemar | None) -> tuple[Note, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,8 @@ from evalstone.stats.packed_scores import PackedScores
 if TYPE_CHECKING:
     from evalstone.stats._arrays import Floats, Positions
 
+_AT_ONCE = 65_536
+
 
 def points_of(
     values: PackedScores, low: float, high: float, *, steps: float, bins: int
@@ -19,40 +22,51 @@ def points_of(
 
     steps, bins: The number of equal steps of the range to which values are rounded, and of bins of many values.
     """
-    distinct, counts = _merged(*np.unique(values.array, return_counts=True), low, high, steps)
-    if distinct.size > bins:
-        distinct, counts = _binned(distinct, counts, low, high, bins)
+    ordered = np.sort(values.array)
+    found: list[tuple[Floats, Positions]] = []
+    for part in _merged(ordered, low, high, steps):
+        found.append(part)
+        if sum(distinct.size for distinct, _ in found) > bins:
+            found = [_binned(ordered, low, high, steps, bins)]
+            break
+    distinct, counts = (np.concatenate(column) for column in zip(*found, strict=True))
     return tuple(sorted(zip(distinct.tolist(), [1.0] * distinct.size, counts.tolist(), strict=True)))
 
 
-def _merged(distinct: Floats, counts: Positions, low: float, high: float, steps: float) -> tuple[Floats, Positions]:
-    """The distinct values without rounding error, as of `bounded_mean.rounded`, with their counts."""
+def _merged(ordered: Floats, low: float, high: float, steps: float) -> Iterator[tuple[Floats, Positions]]:
+    """The distinct ones of values in ascending order without rounding error, as of `bounded_mean.rounded`, with their
+    counts: in parts, as what arithmetic needs of each is more than a number."""
+    last, times = np.empty(0), np.empty(0, np.intp)
+    """The largest value of the last part, which may occur in the next one, too."""
+    for start in range(0, ordered.size, _AT_ONCE):
+        own = ordered[start : start + _AT_ONCE]
+        starts = np.flatnonzero(np.concatenate([[True], own[1:] > own[:-1]]))
+        near = np.concatenate([last, _rounded(own[starts], low, high, steps)])
+        counts = np.concatenate([times, np.diff(starts, append=own.size)])
+        starts = np.flatnonzero(np.concatenate([[True], near[1:] > near[:-1]]))
+        near, counts = near[starts], np.add.reduceat(counts, starts)
+        last, times = near[-1:], counts[-1:]
+        yield near[:-1], counts[:-1]
+    yield last, times
+
+
+def _rounded(values: Floats, low: float, high: float, steps: float) -> Floats:
     span = high - low
-    near = distinct - low
-    for change, number in ((np.divide, span), (np.multiply, steps)):
-        change(near, number, out=near)
-    np.rint(near, out=near)
-    for change, number in ((np.divide, steps), (np.multiply, span), (np.add, low)):
-        change(near, number, out=near)
+    near = low + np.rint((values - low) / span * steps) / steps * span
     near[near >= high] = high
     near[near <= low] = low
-    is_first = np.concatenate([[True], near[1:] > near[:-1]])
-    if is_first.all():
-        return near, counts
-    starts = np.flatnonzero(is_first)
-    return near[starts], np.add.reduceat(counts, starts)
+    return near
 
 
-def _binned(distinct: Floats, counts: Positions, low: float, high: float, bins: int) -> tuple[Floats, Positions]:
+def _binned(ordered: Floats, low: float, high: float, steps: float, bins: int) -> tuple[Floats, Positions]:
     """The mean and the count of bins of equal width; values at an end of the range keep their own bin."""
-    smallest = distinct[0]
-    width = (distinct[-1] - smallest) / bins
-    places = distinct - smallest
-    places /= width
-    keys = places.astype(np.intp)
-    keys += 1
-    keys[distinct == low], keys[distinct == high] = 0, bins + 2
-    totals = np.bincount(keys, distinct * counts)  # in ascending order, as in the loop
-    sizes = np.bincount(keys, counts).astype(np.intp)
+    smallest, largest = _rounded(ordered[[0, -1]], low, high, steps)
+    width = (largest - smallest) / bins
+    totals, sizes = np.zeros(bins + 3), np.zeros(bins + 3, np.intp)
+    for distinct, counts in _merged(ordered, low, high, steps):
+        keys = ((distinct - smallest) / width).astype(np.intp) + 1
+        keys[distinct == low], keys[distinct == high] = 0, bins + 2
+        np.add.at(totals, keys, distinct * counts)  # in ascending order, as in the loop
+        np.add.at(sizes, keys, counts)
     used = sizes > 0
     return totals[used] / sizes[used], sizes[used]

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
-    from evalstone.stats._arrays import Floats, Mask
+    from evalstone.stats._arrays import Floats, Mask, Positions
     from evalstone.stats.intervals import Ends
 
 LARGE = 20_000
@@ -62,8 +62,9 @@ class PackedScores(Sequence["float | None"]):
 
     def at(self, rows: Sequence[int]) -> PackedScores:
         """The scores in these rows."""
-        np: Any = importlib.import_module("numpy")
-        return PackedScores(np.array(self.array[index_of(rows)]))
+        index = index_of(rows)
+        some = self.array[index]
+        return PackedScores(some.copy() if isinstance(index, slice) else some)
 
     def replaced(self, function: Callable[[Floats], Any]) -> PackedScores:
         """What a function of an array returns for them, as numbers; missing scores stay missing."""
@@ -106,10 +107,34 @@ class PackedScores(Sequence["float | None"]):
 
 
 class PackedEnds(Sequence["Ends"]):
-    """The lowest and the highest possible value of each of many scores."""
+    """The lowest and the highest possible value of each of many scores.
 
-    def __init__(self, lowest: Floats, highest: Floats) -> None:
-        self.lowest, self.highest = lowest, highest
+    Args:
+        values: The scores, which are both ends of all others.
+        places: The places of those whose ends are given, ascending.
+        ends: The ends of each of these.
+    """
+
+    def __init__(self, values: Floats, places: Sequence[int] | Positions, ends: Sequence[Ends] | Floats) -> None:
+        np: Any = importlib.import_module("numpy")
+        self.values, self.places = values, np.asarray(places, np.int64)
+        self.ends = np.asarray(ends, np.float64).reshape(-1, 2)
+
+    def side(self, number: int) -> Floats:
+        """The lowest values (0) or the highest ones (1)."""
+        column = self.values.copy()
+        column[self.places] = self.ends[:, number]
+        return column
+
+    def at(self, places: Any) -> Any:
+        """The ends at some places, as an array of numpy with two columns."""
+        np: Any = importlib.import_module("numpy")
+        found = np.repeat(self.values[places][:, None], 2, axis=1)
+        if self.places.size:
+            among = np.minimum(np.searchsorted(self.places, places), self.places.size - 1)
+            given = self.places[among] == places
+            found[given] = self.ends[among[given]]
+        return found
 
     @overload
     def __getitem__(self, row: int) -> Ends: ...
@@ -117,14 +142,16 @@ class PackedEnds(Sequence["Ends"]):
     def __getitem__(self, row: slice) -> list[Ends]: ...
     def __getitem__(self, row: int | slice) -> Ends | list[Ends]:
         if isinstance(row, slice):
-            return [*zip(self.lowest[row].tolist(), self.highest[row].tolist(), strict=True)]
-        return float(self.lowest[row]), float(self.highest[row])
+            np: Any = importlib.import_module("numpy")
+            return [(low, high) for low, high in self.at(np.arange(*row.indices(len(self)))).tolist()]
+        return self[row : row + 1][0] if row >= 0 else self[row + len(self)]
 
     def __iter__(self) -> Iterator[Ends]:
-        return zip(self.lowest.tolist(), self.highest.tolist(), strict=True)
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self[start : start + _AT_ONCE]
 
     def __len__(self) -> int:
-        return len(self.lowest)
+        return len(self.values)
 
 
 def packed(values: Floats) -> Sequence[float]:
@@ -135,7 +162,7 @@ def packed(values: Floats) -> Sequence[float]:
 def open_ends(ends: Sequence[Ends]) -> int:
     """How many ends differ."""
     if isinstance(ends, PackedEnds):
-        return int((ends.lowest != ends.highest).sum())
+        return int((ends.ends[:, 0] != ends.ends[:, 1]).sum())
     return sum(low != high for low, high in ends)
 
 
@@ -163,6 +190,14 @@ def only_has(values: Iterable[float | None], those: Sequence[float]) -> bool:
         return {*values} <= {None, *those}
     np: Any = importlib.import_module("numpy")
     return bool((np.isin(values.array, those) | ~values.has_value).all())
+
+
+def ends_only_have(ends: Sequence[Ends], those: Sequence[float]) -> bool:
+    """Whether every lowest and highest value is one of those. Missing scores have ends."""
+    if not isinstance(ends, PackedEnds):
+        return {end for both in ends for end in both} <= {*those}
+    np: Any = importlib.import_module("numpy")
+    return only_has(PackedScores(ends.values), those) and bool(np.isin(ends.ends, those).all())
 
 
 def varies(values: Sequence[float | None]) -> bool:

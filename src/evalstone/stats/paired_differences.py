@@ -7,17 +7,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from evalstone.errors import DataError
-from evalstone.stats._arrays import Floats, Mask, both_ends, column, filled, has_value, same_length, values_at
+from evalstone.stats._arrays import Floats, Mask, Positions, column, differ, ends_at, has_value, same_length, values_at
 from evalstone.stats.intervals import Ends, ends_of, exceeds
 from evalstone.stats.packed_scores import PackedEnds, PackedScores, packed
+
+_AT_ONCE = 65_536
+"""How many differences are compared with rounding errors at once, as what that needs of each is more than a number."""
 
 
 def differences(a: Floats, b: Floats) -> Floats:
     """b - a, and 0 if they differ by rounding error only, as 0.1 + 0.2 and 0.3 do."""
-    d, rounding = b - a, np.abs(a)
-    np.maximum(rounding, np.abs(b), out=rounding)
-    rounding *= 1e-12
-    d[np.abs(d) <= rounding] = 0.0
+    d = b - a
+    for start in range(0, d.size, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        rounding = 1e-12 * np.maximum(np.abs(a[part]), np.abs(b[part]))
+        d[part][np.abs(d[part]) <= rounding] = 0.0
+    return d
+
+
+def known_differences(a: Sequence[float | None], b: Sequence[float | None], known: Mask, scale: float) -> Floats:
+    """The differences of the pairs that have both scores, which are in [0, scale], but for rounding errors."""
+    ours, theirs, d = np.asarray(a, np.float64), np.asarray(b, np.float64), np.empty(int(known.sum()))
+    at = 0
+    for start in range(0, known.size, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        both = (np.clip(x[part][known[part]], 0.0, scale) for x in (ours, theirs))
+        own = differences(*both)
+        d[at : at + own.size] = own
+        at += own.size
     return d
 
 
@@ -58,17 +75,20 @@ def possible_differences(
     """
     same_length(a=a, b=b)
     known = known_pairs(a, b)
-    before, after = (column(name, values_at(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
-    d = differences(before, after)
+    for name, x in (("a", a), ("b", b)):
+        column(name, values_at(x, known), 0.0, scale)
+    d = known_differences(a, b, known, scale)
     check_changes(d, known, reach)
     if ends is None and known.all():
         return packed(d), None
-    lowest, highest = lowest_and_highest(a, b, d, known, ends, scale, reach)
     every = np.full(known.size, np.nan)
     every[known] = d
+    del d
+    places, of_these = _open_differences(a, b, known, ends, scale, reach)
+    both = PackedEnds(every, places, np.stack(of_these, 1))
     if isinstance(packed(every), PackedScores):
-        return PackedScores(every), PackedEnds(lowest, highest)
-    return [*PackedScores(every)], [*PackedEnds(lowest, highest)]
+        return PackedScores(every), both
+    return [*PackedScores(every)], [*both]
 
 
 def lowest_and_highest(
@@ -81,16 +101,37 @@ def lowest_and_highest(
     reach: float,
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest possible difference of each pair."""
-    if ends is None and known.all():
+    places, of_these = _open_differences(a, b, known, ends, scale, reach)
+    if not places.size:
         return d, d
-    if ends is None:
-        (low_a, high_a), (low_b, high_b) = ((column("", filled(x, 0.0)), column("", filled(x, scale))) for x in (a, b))
-    else:
-        (low_a, high_a), (low_b, high_b) = map(both_ends, ends)
-    lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
-    whole = known & (low_a == high_a) & (low_b == high_b)
-    lowest[whole] = highest[whole] = d[whole[known]]
+    lowest = np.empty(known.size)
+    lowest[known] = d
+    highest = lowest.copy()
+    lowest[places], highest[places] = of_these
     return lowest, highest
+
+
+def _open_differences(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    known: Mask,
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None,
+    scale: float,
+    reach: float,
+) -> tuple[Positions, tuple[Floats, Floats]]:
+    """The places of the pairs of which a score is missing, at least in part, and their lowest and highest possible
+    differences."""
+    are_open = ~known
+    for of in ends or ():
+        are_open |= differ(of)
+    places = np.flatnonzero(are_open)
+    if ends is None:
+        some = [np.asarray(x, np.float64)[places] for x in (a, b)]
+        (low_a, high_a), (low_b, high_b) = ([np.where(np.isnan(x), end, x) for end in (0.0, scale)] for x in some)
+    else:
+        (low_a, high_a), (low_b, high_b) = (ends_at(of, places) for of in ends)
+    lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
+    return places, (lowest, highest)
 
 
 def check_changes(d: Floats, known: Mask, reach: float) -> None:

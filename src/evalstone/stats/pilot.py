@@ -85,7 +85,10 @@ class Pilot:
     """The number of independent samples or clusters."""
     mean: float
     squares: Floats
-    """One per unit. Their mean is the variance per unit; for pass/fail pairs, scale² times the share that changes."""
+    """Those of the units. Their mean is the variance per unit; for pass/fail pairs, scale² times the share that
+    changes."""
+    counts: Positions
+    """How many units have each of the squares."""
     largest: float
     """The largest possible square."""
     points: Points
@@ -139,15 +142,18 @@ class Pilot:
         units = samples if groups is None else len(set(groups))
         if n < 2 or units < 2:
             return None
+        mean = weighted_average(None, packed(known))
+        deviation = float(known.std(ddof=1)) if known.max() > known.min() else 0.0
+        changed = int(np.count_nonzero(known))
         if ends is None and n == samples:
             lowest = highest = known
+        elif ends is None:
+            del known  # of millions of samples, each column takes much memory
+            lowest, highest = (column("ends", filled(values, end), low, scale) for end in (low, scale))
         else:
-            if ends is None:
-                lowest, highest = (column("ends", filled(values, end), low, scale) for end in (low, scale))
-            else:
-                lowest, highest = (column("ends", packed(end), low, scale) for end in both_ends(ends))
+            del known
+            lowest, highest = (column("ends", packed(end), low, scale) for end in both_ends(ends))
         missing = int(np.count_nonzero(lowest != highest))
-        mean = weighted_average(None, packed(known))
         pairs = pass_fail and groups is None
         lost = gap = 0.0
         if missing:
@@ -158,17 +164,19 @@ class Pilot:
             elif gap > 2 * lost:  # missing scores take more from a loss than from a gain
                 lowest, highest, lost, mean_at_ends = -highest, -lowest, gap - lost, -mean_at_ends
             if paired and not pairs:  # as if the others had a mean of 0
-                lowest = np.clip(lowest - mean_at_ends * present, -scale, scale)
+                np.subtract(lowest, mean_at_ends, out=lowest, where=present)
+                np.clip(lowest, -scale, scale, out=lowest)
         # The difference of two independent scores has the sum of their variances.
-        kinds = [
-            _Kinds.of(WeightedMean.of_units(packed(x), low, scale, groups=groups))
-            for x in ((lowest,) if paired else (lowest, highest))
-        ]
+        ends_at_hand = (lowest,) if paired else (lowest, highest)
+        del highest
+        kinds = [_Kinds.of(WeightedMean.of_units(packed(x), low, scale, groups=groups)) for x in ends_at_hand]
         widest, factor = max(kinds, key=lambda kind: kind.variance), units / (units - 1)
         if widest.variance:
             factor *= math.fsum(kind.variance for kind in kinds) / widest.variance
+        counts = widest.counts
         if pairs and paired:
-            squares, largest = lowest**2, scale**2
+            (squares, counts), largest = np.unique(lowest, return_counts=True), scale**2
+            squares = squares**2
         else:
             reach = float(widest.weights.max()) * (scale + abs(float(lowest.mean())) * paired)
             more = gap**2 if pairs else 0.0
@@ -178,24 +186,29 @@ class Pilot:
             np.concatenate([kind.weights for kind in kinds]),
             np.concatenate([kind.shares for kind in kinds]) / len(kinds),
         )
-        deviation = math.sqrt(len(kinds)) * float(known.std(ddof=1)) if known.max() > known.min() else 0.0
         return cls(
             n=n,
             samples=samples,
             units=units,
             mean=mean,
             squares=squares,
+            counts=counts,
             largest=largest,
             points=points,
             scale=scale,
-            deviation=deviation,
+            deviation=math.sqrt(len(kinds)) * deviation,
             pass_fail=pairs,
             clustered=groups is not None,
-            most=scale * int(np.count_nonzero(known)) / n if paired else math.inf,
+            most=scale * changed / n if paired else math.inf,
             missing=missing,
             lost=lost,
             gap=gap,
         )
+
+    @property
+    def mean_square(self) -> float:
+        """The mean of the squares of all units."""
+        return _mean(self.squares, self.counts)
 
     def population(self, square: float | None = None, *, difference: float = 0.0) -> Population:
         """The expected differences, rescaled to this mean square. None: the pilot's own.
@@ -204,7 +217,7 @@ class Pilot:
         difference to detect is larger than `most`, the pilot's changes are expected to stay, and as many samples as the
         difference needs are expected to change by the whole scale besides: no smaller changes add more to the square.
         """
-        observed = float(self.squares.mean())
+        observed = self.mean_square
         square = observed if square is None else square
         if difference > self.most:
             square += difference * self.scale
@@ -236,7 +249,8 @@ class Pilot:
 
     def limits(self) -> tuple[float, float]:
         """The 80% confidence interval of the mean square."""
-        return BoundedMean.of(packed(np.clip(self.squares, 0, self.largest)), 0.0, self.largest).interval(RANGE)
+        squares = np.clip(self.squares, 0, self.largest).tolist()
+        return BoundedMean.of(squares, 0.0, self.largest, counts=self.counts.tolist()).interval(RANGE)
 
     def detectable(self, *, power: float = 0.8, confidence: float = 0.95) -> float | None:
         """The minimum detectable difference with as many units as the pilot has (`detectable_difference`)."""
@@ -319,10 +333,15 @@ class _Kinds:
 
     @property
     def squares(self) -> Floats:
-        """One per unit."""
-        return np.repeat((self.weights * self.deviations) ** 2, self.counts)
+        """Those of the units, without their counts."""
+        return (self.weights * self.deviations) ** 2
 
     @property
     def variance(self) -> float:
         """Per unit."""
-        return float(self.squares.mean())
+        return _mean(self.squares, self.counts)
+
+
+def _mean(values: Floats, counts: Positions) -> float:
+    """The mean of values that occur as often as their counts say."""
+    return math.fsum((values * counts).tolist()) / int(counts.sum())
