@@ -115,7 +115,7 @@ def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(ope
     tab = opened(run_view(evaluate([sample], ["faithfulness"], judge=judge, ledger=None)))
     detail = tab.locator("#list > .sample")
     detail.locator("summary").first.click()
-    assert tab.locator(".examples mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
+    assert tab.locator("section:not(#list) > .sample mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     assert detail.locator("mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     detail.get_by_role("button", name="Find in the texts").first.click()
     assert [text.strip() for text in detail.locator("mark").all_text_contents()] == [
@@ -151,7 +151,7 @@ def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Callable[..., Pa
     tab = opened(hostile_views()[name])
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
     tab.get_by_label("Search").fill("alert")
-    assert tab.locator("#list img, #list svg, #list script, #list style, #list base, .examples img, base").count() == 0
+    assert tab.locator("#list img, #list svg, #list script, #list style, #list base, .sample img, base").count() == 0
     if name == "run":
         tab.get_by_label("Search").fill("")
         expect(tab.locator("#list > .sample:visible")).to_have_count(len(HOSTILE))
@@ -160,7 +160,7 @@ def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Callable[..., Pa
 
 def test_the_page_works_without_javascript(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.9", "0.1", "0.5"]), worst=2), java_script_enabled=False)
-    assert tab.locator(".examples .name").all_text_contents() == ["s2", "s3"]
+    assert tab.locator("section:not(#list) > .sample .name").all_text_contents() == ["s2", "s3"]
     assert ids(tab) == ["s1", "s2", "s3"]
     expect(tab.locator("details.sample").first).to_contain_text("says 0.1")
     second = tab.locator("details.sample").nth(1)
