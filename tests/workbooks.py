@@ -23,7 +23,8 @@ def write_xlsx(
     hidden: Sequence[str] = (),
 ) -> Path:
     """Write a workbook. A cell is a text, a number, a truth value, None, `{"date": 46024}` or
-    `{"formula": "1+1", "value": 2}`. merged: a range of cells of the first sheet."""
+    `{"formula": "1+1", "value": 2}` (None for a value that wasn't saved) or `{"error": "#N/A"}`. merged: a range of
+    cells of the first sheet."""
     names = list(sheets)
     listed = "".join(
         f'<sheet name="{escape(name)}" sheetId="{number}" r:id="rId{number}"'
@@ -60,6 +61,17 @@ def write_xlsx(
     return path
 
 
+def replace_sheet(path: Path, rows: str) -> Path:
+    """Replace the rows of the first sheet of a workbook with others, as they stand in its XML."""
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    parts["xl/worksheets/sheet1.xml"] = f'<worksheet xmlns="{_MAIN}" xmlns:x="{_MAIN}">{rows}</worksheet>'.encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for part, content in parts.items():
+            file.writestr(part, content)
+    return path
+
+
 def _cell(column: str, row: int, value: Any) -> str:
     at = f'r="{column}{row}"'
     match value:
@@ -72,7 +84,8 @@ def _cell(column: str, row: int, value: Any) -> str:
         case {"date": days}:
             return f'<c {at} s="1"><v>{days}</v></c>'
         case {"formula": formula, "value": result}:
-            return f"<c {at}><f>{escape(formula)}</f><v>{result}</v></c>"
+            kind = ' t="str"' if isinstance(result, str) else ""
+            return f"<c {at}{kind}><f>{escape(formula)}</f><v>{'' if result is None else result}</v></c>"
         case {"error": code}:
             return f'<c {at} t="e"><v>{escape(code)}</v></c>'
         case _:

@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError, DataError
     [
         ("missing", None, ("missing", "--missing", "missing", "missing")),
         ("missing", "worst", ('missing="worst"', "--missing worst", 'missing="worst"', 'missing = "worst"')),
-        ("min", {"a": 0.5, "b(c=d)": 1}, ('min={"a": 0.5, "b(c=d)": 1}', "--min a=0.5 --min b(c=d)=1",
+        ("min", {"a": 0.5, "b(c=d)": 1}, ('min={"a": 0.5, "b(c=d)": 1}', "--min a=0.5 --min 'b(c=d)=1'",
                                           'min={"a": 0.5, "b(c=d)": 1}', '[min] a = 0.5, "b(c=d)" = 1')),
         ("look", 2, ("look=2", "--look 2", "", "look = 2")),
         ("labels", ..., ("labels=…", "--labels", "", "labels")),

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
+import re
+from contextlib import suppress
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstone import check, load
+from evalstone._core.files import check_encoding, text_pieces
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.errors import ConfigError, DataError
 
 TEXT = "question,answer,contexts\nWo ist Köln?,In Köln.,Köln ist alt.|Köln ist groß.\n"
@@ -100,3 +106,48 @@ def test_passages_that_deepeval_joined_can_be_split() -> None:
 def test_other_separators_are_refused(split: Any, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         load([{"output": "a"}], split=split)
+
+
+ZURICH = "output\nIn Zürich.\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "problem"),
+    [
+        (ZURICH.encode("cp1252"), None, r"line 2\); save the file as UTF-8, or name its encoding, such as --encoding "
+         r"cp1252$"),
+        (ZURICH.encode() + ZURICH.encode("cp1252"), None, r"line 4\); save the file as UTF-8$"),
+        (b"output\n\xc3\xbc" + b"a" * 70_000 + b"\xfc", None, r"line 2\); save the file as UTF-8$"),
+        (ZURICH.encode("utf-8-sig") + b"\xfc", None, r"line 3\); save the file as UTF-8$"),
+        (ZURICH.encode(), "ascii", r"not ASCII: byte 12 \(0xc3, line 2\); save the file as UTF-8$"),
+        (ZURICH.encode("utf-16-le"), "utf-16", r"not UTF-16 \(.*BOM\); save the file as UTF-8$"),
+        (ZURICH.encode("utf-16-le"), None, r"^NUL character in line 1: a binary file, or UTF-16 without a byte order "
+         "mark; if it is that: --encoding utf-16-le$"),
+        ("Köln\x80\n".encode("utf-16-le"), None, "^NUL character in line 1:"),
+    ],
+)  # fmt: skip
+def test_a_file_in_another_encoding_says_how_to_name_it(
+    tmp_path: Path, content: bytes, encoding: str | None, problem: str
+) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(content)
+    (only,) = check(path, encoding=encoding).problems
+    assert re.search(problem, only.error.text(COMMAND_LINE))
+
+
+def test_every_encoding_of_python_reads_a_text_or_refuses_it() -> None:
+    """Codecs raise errors of several types, and some have no state."""
+    contents = (
+        ZURICH.encode(),
+        ZURICH.encode("utf-16"),
+        "東京".encode("cp932") * 50_000,
+        b"+AOk-\\ud800\xff\x1b$B" * 9,
+    )
+    for name in sorted({*aliases.values(), "utf-8-sig", "idna", "undefined", "unicode_escape"}):
+        try:
+            check_encoding(name)
+        except ConfigError:
+            continue
+        for content in contents:
+            with suppress(DataError):
+                assert "".join(text_pieces(io.BytesIO(content), encoding=name))

@@ -26,10 +26,12 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(CSV)
     checked = check(path)
-    assert [(one.place, one.field) for one in checked.problems] == [("line 3", "context"), ("", ""), ("line 5", "id")]
+    assert [(one.place, one.field) for one in checked.problems] == [
+        *(("line 3", "context"), ("line 4", ""), ("line 5", "id")),
+    ]
     broken, short, twice = (one.message for one in checked.problems)
     assert "must be a complete list" in broken
-    assert short.startswith("line 4: 6 cells for 7 columns")
+    assert short.startswith("6 cells for 7 columns")
     assert twice == "its ID is already used by line 2"
     assert (checked.rows, checked.samples, checked.n_problems, checked.passed) == (4, 2, 3, False)
     assert (checked.encoding, checked.delimiter, checked.complete, checked.command) == ("UTF-8", ";", True, "")
@@ -47,7 +49,9 @@ def test_lines_that_are_not_json_are_listed_and_the_others_read(tmp_path: Path) 
     path = tmp_path / "d.jsonl"
     path.write_text('{"output": "a"}\n{"output": \n{"output": "b", "output": "c"}\n{"output": "d"}\n')
     checked = check(path)
-    assert [one.message.split(":")[0] for one in checked.problems] == ["line 2, column 12", "line 3"]
+    assert [(one.place, one.message.split(":")[0]) for one in checked.problems] == [
+        *(("line 2", "column 12"), ("line 3", "duplicate key 'output' in one object")),
+    ]
     assert (checked.rows, checked.samples) == (4, 2)
 
 

@@ -149,40 +149,63 @@ def check_encoding(encoding: str | None) -> None:
         raise ConfigError(invalid(Setting("encoding"), "the name of an encoding, such as cp1252", encoding)) from None
 
 
-def text_pieces(stream: ByteStream, line: int = 1, encoding: str | None = None) -> Iterator[str]:
+def text_pieces(
+    stream: ByteStream, line: int = 1, encoding: str | None = None, *, can_name: bool = False
+) -> Iterator[str]:
     """The text of a stream in pieces.
 
     Args:
         stream: The bytes of the text.
         line: The number of its first line, for errors.
         encoding: Its encoding. By default, UTF-8 with or without a byte order mark, and UTF-16 or UTF-32 with one.
+        can_name: Whether the user can name the encoding, for errors.
 
     Raises DataError for bytes that aren't text (naming the first), and for NUL characters.
     """
     data = stream.read(_PIECE)
     marked, offset = encoding_of(data)
+    example = "cp1252" if encoding is None and not offset else None
     if encoding is None or offset:  # a byte order mark is what the file itself says
         encoding = marked
     data = data[offset:]
     decoder = codecs.getincrementaldecoder(encoding)()
+    name = encoding.removesuffix("-le").removesuffix("-be").upper()
     while True:
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(data, not data)
         except UnicodeDecodeError as error:
+            before = error.object[: error.start]
+            if (nul := before.find(b"\0")) >= 0:
+                raise _has_nul(line + before.count(b"\n", 0, nul), can_name=can_name) from None
+            line += before.count(b"\n")
             byte, at = error.object[error.start : error.start + 1].hex(), offset - pending + error.start + 1
-            line += error.object.count(b"\n", 0, error.start)
-            name = encoding.removesuffix("-le").removesuffix("-be").upper()
-            raise DataError(f"not {name}: byte {at} (0x{byte}, line {line}); save the file as UTF-8") from None
+            # With other characters before, part of the file is UTF-8, so that no other encoding is right either.
+            raise _not_text(
+                f"{name}: byte {at} (0x{byte}, line {line})", example if before.isascii() else None, can_name=can_name
+            ) from None
+        except UnicodeError as error:  # such as UTF-16 without the mark that it needs
+            raise _not_text(f"{name} ({error})", None, can_name=can_name) from None
         if (nul := text.find("\0")) >= 0:
-            line += text.count("\n", 0, nul)
-            raise DataError(f"NUL character in line {line}: a binary file, or UTF-16 without a byte order mark")
+            raise _has_nul(line + text.count("\n", 0, nul), can_name=can_name)
         yield text
         if not data:
             return
+        example = example if text.isascii() else None
         line += text.count("\n")
         offset += len(data)
         data = stream.read(_PIECE)
+
+
+def _not_text(problem: str, example: str | None, *, can_name: bool) -> DataError:
+    """The error for bytes that aren't text in their encoding. example: another encoding that they may have."""
+    hint = (", or name its encoding, such as ", Setting("encoding", example)) if can_name and example else ()
+    return DataError(f"not {problem}; save the file as UTF-8", *hint)
+
+
+def _has_nul(line: int, *, can_name: bool) -> DataError:
+    hint = ("; if it is that: ", Setting("encoding", "utf-16-le")) if can_name else ()
+    return DataError(f"NUL character in line {line}: a binary file, or UTF-16 without a byte order mark", *hint)
 
 
 def numbered_lines(pieces: Iterable[str], number: int = 1, *, any_end: bool = False) -> Iterator[tuple[int, str]]:

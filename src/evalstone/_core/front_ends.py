@@ -6,6 +6,8 @@ Errors and notes hold `Setting`s. Whoever shows them knows the front end, and fi
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,6 +22,8 @@ class Nothing(Enum):
 
 
 NOTHING = Nothing.NOTHING
+_SPECIAL = re.compile(r"""[\s'"`\\$&;()*?!#\[\]{}]""")
+"""What a shell takes for something else. `|`, `<` and `>` also stand in placeholders of messages."""
 SettingValue: TypeAlias = (
     str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | Nothing | None
 )
@@ -77,10 +81,10 @@ class FrontEnd:
         if value is None or value is True or isinstance(value, EllipsisType):
             return name
         if isinstance(value, Mapping):
-            return " ".join(f"{name} {key}={_plain(item)}" for key, item in value.items())
+            return " ".join(f"{name} {_quoted(f'{key}={_plain(item)}')}" for key, item in value.items())
         if isinstance(value, tuple):
             return " ".join(f"{name} {item}" for item in value)
-        return f"{name} {_plain(value)}"
+        return f"{name} {_quoted(_plain(value))}"
 
     def written(self, parts: Iterable[WordingPart]) -> str:
         """The parts of a message as text."""
@@ -115,6 +119,11 @@ MARK = FrontEnd(dict.fromkeys(("look", "labels", "baseline_labels"), ""))
 
 def _plain(value: str | float | Nothing) -> str:
     return value if isinstance(value, str) else value.value if isinstance(value, Nothing) else f"{value:g}"
+
+
+def _quoted(word: str) -> str:
+    """A word of a command line, in quotes if a shell would take it for something else."""
+    return shlex.quote(word) if _SPECIAL.search(word) else word
 
 
 def _assigned(name: str, value: SettingValue) -> str:

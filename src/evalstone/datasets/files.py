@@ -19,6 +19,7 @@ from evalstone._core.files import Expansion, check_encoding, numbered_lines, row
 from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
+from evalstone.datasets.cells import scalar_text
 from evalstone.datasets.json_rows import json_lines, json_rows
 from evalstone.datasets.sheets import sheet_rows
 from evalstone.datasets.tables import Refused, Rows
@@ -97,7 +98,7 @@ class DataFile:
         """The text in pieces. Raises DataError if it can't be read."""
         try:
             with self.location.open() as file, gzip.open(file) if self.zipped else file as stream:
-                yield from text_pieces(stream, encoding=self.encoding)
+                yield from text_pieces(stream, encoding=self.encoding, can_name=True)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"not a complete gzip file ({escaped(error)})") from None
         except OSError as error:
@@ -165,10 +166,14 @@ def rows_of(files: Sequence[DataFile], refused: Refused | None = None) -> Rows:
     for file in files:
         of = "" if len(files) == 1 else f" of {named(file.location.name)}"
         try:
-            for place, row in file.rows(refused=refused):
+            for place, row in file.rows(refused=refused and _in_file(refused, of)):
                 yield place + of, row
         except DataError as error:
             raise DataError(f"{named(file.location.name)}: " if of else "", error) from None
+
+
+def _in_file(refused: Refused, of: str) -> Refused:
+    return lambda place, error: refused(place + of, error)
 
 
 def file_name(files: Sequence[DataFile], source: str) -> str:
@@ -227,11 +232,11 @@ def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) ->
                 unnamed = len(cells) - len(header)
             elif header is not None and any(cell.strip() for cell in cells):
                 try:
-                    row = _row(header, cells, f"line {line}", unnamed)
+                    row = _row(header, cells, unnamed)
                 except DataError as error:
                     if refused is None:
-                        raise
-                    refused(error)
+                        raise error.located(f"line {line}: ") from None
+                    refused(f"line {line}", error)
                 else:
                     yield f"line {line}", row
             line = reader.line_num + first
@@ -283,15 +288,15 @@ def _table_rows(file: DataFile, refused: Refused | None) -> Rows:
     for number, cells in sheet_rows(file.location, file.sheet):
         place = f"row {number}"
         if header is None:
-            header = _header(["" if cell is None else str(cell) for cell in cells], place)
+            header = _header([scalar_text(cell) or "" for cell in cells], place)
             unnamed = len(cells) - len(header)
             continue
         try:
-            row = _row(header, cells, place, unnamed)
+            row = _row(header, cells, unnamed)
         except DataError as error:
             if refused is None:
-                raise
-            refused(error)
+                raise error.located(f"{place}: ") from None
+            refused(place, error)
         else:
             yield place, row
 
@@ -311,16 +316,16 @@ def _header(cells: list[str], place: str) -> list[str]:
     return names
 
 
-def _row(header: list[str], cells: Sequence[Any], place: str, unnamed: int) -> dict[str, Any]:
+def _row(header: list[str], cells: Sequence[Any], unnamed: int) -> dict[str, Any]:
     """A row by its columns. unnamed: how many columns without a name or a cell follow."""
     extra = cells[len(header) :]
     filled = next((cell for cell in extra if not _is_blank(cell)), None)
     if filled is not None or len(extra) > unnamed:
         columns, first = count(len(header), "column"), excerpt(extra[0] if filled is None else filled)
-        raise DataError(f"{place}: {len(cells)} cells for {columns}; the first extra one is {first}")
+        raise DataError(f"{len(cells)} cells for {columns}; the first extra one is {first}")
     if len(cells) < len(header):  # a cut file, or a line break in a cell without quotes
         lacking = excerpt(header[len(cells)])
-        raise DataError(f"{place}: {len(cells)} cells for {len(header)} columns; there is none for {lacking}")
+        raise DataError(f"{len(cells)} cells for {len(header)} columns; there is none for {lacking}")
     return {name: None if _is_blank(cell) else cell for name, cell in zip(header, cells, strict=False)}
 
 

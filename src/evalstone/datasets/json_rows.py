@@ -39,9 +39,15 @@ def json_lines(pieces: Iterable[str], first: int = 1, refused: Refused | None = 
         except DataError as error:
             if refused is None:
                 raise
-            refused(error)
+            refused(f"line {number}", _without(f"line {number}", error))
             continue
         yield f"line {number}", row
+
+
+def _without(place: str, error: DataError) -> DataError:
+    """An error without its place, whose column it keeps."""
+    start, *more = error.parts
+    return DataError(str(start).removeprefix(place).lstrip(",: "), *more)
 
 
 def _line_value(line: str, number: int, limit: int) -> Any:

@@ -21,8 +21,8 @@ from evalstone.types import Sample
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
 """Rows with their positions, for error messages."""
-Refused: TypeAlias = Callable[[DataError], None]
-"""What is called for a row that can't be read, instead of ending there."""
+Refused: TypeAlias = Callable[[str, DataError], None]
+"""What is called for a row that can't be read, with its position, instead of ending there."""
 
 
 class ColumnsToDict(Protocol):

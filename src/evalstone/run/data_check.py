@@ -164,18 +164,15 @@ class _Inspection:
             if Path(source) == Path("-"):
                 return _Rows("stdin", standard_input())
             files = find_all(os.fspath(source), self.encoding, self.sheet)
+            name = escaped(file_name(files, named(os.fspath(source))))
+            found = _Rows(name, rows_of(files, self._refuse_row), text_cells=files[0].text_cells)
+            if not all(file.location.local is None or file.location.local.is_file() for file in files):
+                return found  # a pipe can be read only once
             if not files[0].cells and is_telemetry(_first_row(files)):
                 return load(source, map=self.map)
-            encoding = _encoding(files[0]) if files[0].is_text else ""
-            name = escaped(file_name(files, named(os.fspath(source))))
-            return _Rows(
-                name,
-                rows_of(files, self._refuse_row),
-                encoding,
-                _delimiter(files[0]),
-                files[0].text_cells,
-                os.fspath(source),
-            )
+            found.encoding = _encoding(files[0]) if files[0].is_text else ""
+            found.delimiter, found.path = _delimiter(files[0]), os.fspath(source)
+            return found
         if is_table(source):
             return _Rows(IN_MEMORY, table_rows(source))
         items = cast("list[Any]", source) if isinstance(source, list | tuple) else []
@@ -183,9 +180,9 @@ class _Inspection:
             return load(source, map=self.map)
         return _Rows(IN_MEMORY, memory_rows(source))
 
-    def _refuse_row(self, error: DataError) -> None:
+    def _refuse_row(self, place: str, error: DataError) -> None:
         self.rows += 1
-        self._refuse("", error)
+        self._refuse(place, error)
 
     def _refuse(self, place: str, error: DataError, of_field: str = "") -> None:
         self.n_problems += 1
@@ -419,6 +416,6 @@ def _delimiter(file: DataFile) -> str:
 def _first_row(files: Iterable[DataFile]) -> Any:
     """The first row that can be read; None if there is none."""
     try:
-        return next((row for _, row in rows_of([*files], lambda _: None)), None)
+        return next((row for _, row in rows_of([*files], lambda _place, _error: None)), None)
     except DataError:
         return None
