@@ -15,7 +15,9 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs]
 import pyarrow.parquet  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
+from evalstone import check
 from evalstone.datasets import Dataset, load
+from evalstone.datasets.files import find
 from evalstone.errors import DataError, MissingDependency
 from evalstone.types import Sample
 
@@ -141,6 +143,39 @@ def test_a_cell_of_one_megabyte_is_read_and_the_limit_put_back(tmp_path: Path) -
     dataset = load(written(tmp_path, "d.csv", f"input,output\nq,{'x' * 1_000_000}\n"))
     assert len(dataset.samples[0].output or "") == 1_000_000
     assert csv.field_size_limit() == before
+
+
+def test_files_that_are_read_in_turns_have_cells_of_any_size(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    path = written(tmp_path, "d.csv", f"output\na\n{long}\n{long}\n")
+    before = csv.field_size_limit()
+    first, second = (find(path).rows() for _ in range(2))
+    for rows in (first, second, first):
+        next(rows)
+        assert csv.field_size_limit() == before
+    assert [row["output"] for _, row in first] == [long]
+    assert [row["output"] for _, row in second] == [long, long]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_that_of_the_header(tmp_path: Path, delimiter: str) -> None:
+    path = written(tmp_path, "d.csv", f'question{delimiter}"a,;|\tb"{delimiter}answer\nq{delimiter}n{delimiter}a\n')
+    assert load(path).samples[0].output == "a"
+    assert check(path).delimiter == delimiter
+
+
+def test_blank_lines_and_rows_above_the_header_are_skipped_as_in_excel_files(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", '\n;"";\n\nquestion;answer;n\nq;a, b, c, d;1\n')
+    assert load(path).samples[0].output == "a, b, c, d"
+    assert check(path).problems == ()
+    assert "line 7: 2 cells" in refusal(written(tmp_path, "e.csv", "\n;;\n\n\nquestion;answer;n\nq;a;1\nr;s\n"))
+
+
+def test_a_link_to_nothing_is_told_from_a_file_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to("b.csv")
+    (tmp_path / "b.csv").symlink_to("a.csv")
+    with pytest.raises(DataError, match="is a link to a file that does not exist, or to itself"):
+        load(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
@@ -318,6 +353,16 @@ BROKEN = [
     ("d.jsonl", "\n\n", "has no samples"),
     ("d.csv", "", "has no samples"),
     ("d.csv", "input,output\n", "has no samples"),
+    ("d.csv", "Report,,\n,,\nquestion,answer,n\n", "'answer'; if this is the header, delete what is above it"),
+    ("d.csv", "Report,,\nquestion,good,n\n", "the first extra one is 'good'"),
+    (
+        "d.csv",
+        ",input\n0,q\n1,r\n5,s\n",
+        "line 4: the first column has no name and counts the rows before this one, but ",
+    ),
+    ("d.csv", ",input\n0,q\n1,r\n,s\n", "but has '' here; give it a name, or write a pandas table with index=False"),
+    ("d.csv", "index,,input,level_0\n0,q,r,s\n", "line 1: column 2 has no name in the header"),
+    ("d.csv", "\n,\na,b\n", "has no samples"),
     ("d.csv", "input,,output\na,b,c\n", "line 1: column 2 has no name in the header: input, , output"),
     ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
     ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first extra one is 'f'"),
@@ -327,8 +372,8 @@ BROKEN = [
     ("d.csv", "sep=;\ninput;output\nq;a;b\n", "line 3: 3 cells for 2 columns; the first extra one is 'b'"),
     ("d.csv", 'input,output\nq,"a \\"b\\""\n', "line 2: broken CSV (',' expected after '\"'); quotes inside a cell"),
     ("d.csv", 'input,output\nq,"a \\"b\\""\n', "not written with a backslash (pandas: doublequote=True; Spark: "),
-    ("d.csv", "input,output,note\nq,a,n\n\nr\n", "line 4: 1 cells for 3 columns; there is none for 'output'"),
-    ("d.tsv", "input\toutput\nq\ta\nr\n", "line 3: 1 cells for 2 columns; there is none for 'output'"),
+    ("d.csv", "input,output,note\nq,a,n\n\nr\n", "line 4: 1 cell for 3 columns; there is none for 'output'"),
+    ("d.tsv", "input\toutput\nq\ta\nr\n", "line 3: 1 cell for 2 columns; there is none for 'output'"),
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
     ("d.tsv", 'input\toutput\n"a"b\tc\n', "line 2: broken CSV ('\\t' expected after '\"')"),
     ("d.csv", "who,what\na,b\n", "no column is recognized (columns: who, what); input, output"),

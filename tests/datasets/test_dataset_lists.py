@@ -67,6 +67,37 @@ def test_a_list_of_passages_is_the_same_through_every_door(passages: list[str]):
         assert (sample.input, sample.output, sample.context) == ("q", "a", expected), source
 
 
+# XML has no control characters, and reads a carriage return as a line feed.
+CELL_TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), max_size=20).filter(str.strip)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"question": CELL_TEXTS, "answer": CELL_TEXTS, "contexts": st.lists(TEXTS), "topic": CELL_TEXTS}
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(deadline=None, max_examples=15)
+@given(ROWS)
+def test_a_table_is_the_same_through_every_door(rows: list[dict[str, Any]]) -> None:
+    texts = [written(row, json.dumps) for row in rows]
+    expected = list(load(rows))
+    frame = pandas.DataFrame(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder)
+        frame.to_csv(at / "labels.csv")
+        frame.assign(contexts=[row["contexts"] for row in texts]).to_csv(at / "d.tsv", index=False, sep="\t")
+        frame.to_json(at / "d.jsonl", orient="records", lines=True)
+        for orient in ("records", "columns", "index", "split"):
+            frame.to_json(at / f"{orient}.json", orient=orient)
+        (at / "data.json").write_text(json.dumps({"data": rows}))
+        frame.to_parquet(at / "d.parquet")
+        write_xlsx(at / "d.xlsx", {"A": [[*frame], *([row[name] for name in frame] for row in texts)]})
+        for source in (*sorted(at.iterdir()), frame, polars.DataFrame(rows), {name: [*frame[name]] for name in frame}):
+            assert list(load(source)) == expected, source
+
+
 def test_messages_ids_and_topics_are_the_same_through_every_door():
     messages = [
         {"role": "user", "content": "It's 5 o'clock?"},
@@ -206,6 +237,14 @@ def test_documents_of_libraries_and_sets_are_passages(value: Any) -> None:
     assert sample_from({"contexts": value}).context == PASSAGES
     (sample,) = load(pandas.DataFrame({"output": ["a"], "contexts": [value]}))
     assert sample.context == PASSAGES
+
+
+def test_an_object_of_nulls_is_no_passage_as_in_parquet_files() -> None:
+    documents = [{"text": "p", "score": 1.0}, {"text": None, "score": None}, None]
+    assert sample_from({"output": "a", "context": documents}).context == ("p",)
+    for item in ({"text": None, "score": 1.0}, {}):
+        with pytest.raises(DataError, match="passage 1 must be text or an object with"):
+            Sample(context=[item])
 
 
 def test_an_object_without_a_text_is_no_passage() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 
 from evalstone.datasets import load, sample_from
@@ -108,6 +109,10 @@ def test_expectations_without_a_response_are_kept_in_the_metadata() -> None:
         (Decimal("Infinity"), "inf"),
         (Decimal("1E-1000"), "0"),
         (datetime.date(2026, 1, 2), "2026-01-02"),
+        (datetime.timedelta(hours=30), "1 day, 6:00:00"),
+        (pandas.Timedelta("30h"), "1 day, 6:00:00"),
+        (numpy.timedelta64(90, "m"), "1:30:00"),
+        (numpy.datetime64("2026-01-02", "ns"), "2026-01-02T00:00:00"),
         (numpy.int64(7), "7"),
         (numpy.bool_(False), "false"),
     ],
@@ -297,6 +302,10 @@ def test_the_passages_of_hotpotqa_are_one_a_title() -> None:
     context = {"title": ["Bern", "Empty", "Ada"], "sentences": [["A city.", " Old."], [], ["Ada wrote."]]}
     sample = sample_from({"question": "q", "context": context})
     assert sample.context == ("Bern: A city. Old.", "Ada: Ada wrote.")
+    rows: list[Any] = [["Bern", ["A city.", " Old."]], ["Empty", []], ["Ada", ["Ada wrote."]]]
+    assert sample_from({"question": "q", "context": rows}).context == sample.context
+    with pytest.raises(DataError, match="passage 1 must be text or an object"):
+        sample_from({"context": [["Bern", "A city."]]})
     with pytest.raises(DataError, match="1 titles and 0 lists"):
         sample_from({"context": {"title": ["Bern"], "sentences": []}})
 

@@ -11,6 +11,7 @@ import pytest
 from evalstone.datasets import load, sample_from
 from evalstone.errors import DataError
 from evalstone.results.labels import LabelReader, read_labels
+from tests.workbooks import write_xlsx
 
 pandas: Any = pytest.importorskip("pandas")
 pyarrow: Any = pytest.importorskip("pyarrow")
@@ -71,6 +72,32 @@ def test_labels_without_a_name_are_a_column_index_unless_they_count_the_rows() -
     for source in (taken, taken.to_dict("split")):
         assert load(source).samples[0].metadata == {"index": 7, "level_0": "x"}
     assert load(pandas.DataFrame(COLUMNS)).samples[0].metadata == {}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [
+        ([0, 1, 2], [None] * 3),
+        ([5, 7, 2], ["5", "7", "2"]),
+        ([1, 1, 2], ["1", "1", "2"]),
+        (["a", "b", "c"], ["a", "b", "c"]),
+    ],
+)
+def test_the_first_column_of_a_table_without_a_name_is_the_index(
+    tmp_path: Path, suffix: str, labels: list[Any], index: list[str | None]
+) -> None:
+    path = tmp_path / f"d.{suffix}"
+    table = [[None, "question", "answer"], *([label, f"q{number}", "a"] for number, label in enumerate(labels))]
+    if suffix == "csv":
+        path.write_text("\n".join(",".join("" if cell is None else str(cell) for cell in row) for row in table))
+    else:
+        write_xlsx(path, {"A": table})
+    dataset = load(path)
+    assert [str(one.metadata["index"]).removesuffix(".0") if one.metadata else None for one in dataset] == index
+    assert dataset.ignored == (() if index[0] is None else ("index",))
+    if len({*labels}) == len(labels) and index[0] is not None:
+        assert [one.id for one in load(path, map={"id": "index"})] == index
 
 
 def test_an_index_named_like_a_column_is_refused() -> None:

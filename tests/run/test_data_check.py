@@ -92,9 +92,23 @@ def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:
     assert checked.first[0]["context"] == "2 passages: Bern is a city. | It is old."
 
 
-def test_a_column_with_a_similar_name_may_be_the_field() -> None:
-    (unread,) = check([{"question": "q", "anwser": "a"}]).unread
-    assert unread.reason.endswith("; if it is the output, map it to that")
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        *((name, "output") for name in ("anwser", "my_answer", "llmResponse", "Final Answer Text")),
+        *((name, "context") for name in ("context_1", "Kontext", "retrieved_docs", "sourceDocuments")),
+        *((name, "") for name in ("score", "title", "date", "ts", "index", "status", "rating", "version", "level")),
+        *((name, "") for name in ("question_id", "answer_length", "2024", "", "answer_text_length")),
+        ("user_question", ""),  # the input is read from another column
+    ],
+)
+def test_a_column_with_a_similar_name_may_be_the_field(column: str, field: str) -> None:
+    (unread,) = check([{"question": "q", column: "a"}]).unread
+    hint = f"; if it is the {field}, map it to that" if field else ""
+    assert unread.reason == f"no field has this name; kept in the metadata{hint}"
+
+
+def test_a_column_that_is_read_in_the_metadata_says_by_what() -> None:
     (unread,) = check([{"output": "a", "retrieved": ["1"]}]).unread
     assert "retrieval metrics" in unread.reason
 

@@ -202,12 +202,13 @@ def shortlist(names: Iterable[str], *, most: int = 12) -> str:
     return shown if len(safe_names) <= most else f"{shown} and {len(safe_names) - most} more"
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three known names that are similar to this one, the most similar first."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> list[str]:
+    """Up to three known names that are similar to this one, the most similar first. cutoff: the least similarity, 1 for
+    equal names."""
     import difflib  # noqa: PLC0415 - only errors need it
 
     by_case = {other.lower(): other for other in known}
-    return [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
+    return [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=cutoff)]
 
 
 def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:

@@ -16,6 +16,8 @@ from evalstone._core.syntax import parse_literal
 STRING = r"""'[^'\\]*+(?:\\.[^'\\]*+)*'|"[^"\\]*+(?:\\.[^"\\]*+)*\""""
 _BLANKS = re.compile(r"\s*+")
 _STRING = re.compile(STRING, re.DOTALL)
+_ESCAPED = re.compile(r"[\\\n\r\0]")
+"""What a string in one pair of quotes can't have, or has to escape."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.])")
 _NAME = re.compile(r"[A-Za-z_][\w.]*+")
 _ENUM = re.compile(r"<[A-Za-z_][\w.]*+: ")
@@ -130,6 +132,8 @@ class _Reader:
 
     def _string(self) -> str:
         piece = self.take(_STRING)
+        if not _ESCAPED.search(piece):
+            return piece[1:-1]
         try:
             return parse_literal(piece)
         except (SyntaxError, ValueError):

@@ -9,7 +9,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
 from typing import Any, NamedTuple, cast
@@ -38,6 +38,8 @@ from evalstone.types.documents import read_passages
 _CONVERSATION_PARTS = ("systemmessages", "inputmessages", "messages")
 _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _MISSING_TYPES = ("NAType", "NaTType")
+_TIMES = ("m", "M")
+"""The kinds of numpy that become numbers of nanoseconds, if they aren't converted before."""
 _MOST_DIGITS = 300
 """Of a decimal that is read digit by digit."""
 
@@ -87,7 +89,10 @@ def native(value: Any) -> Any:
         return _number(value)
     if type(value).__name__ in _MISSING_TYPES:
         return None
-    return native(value.tolist()) if callable(getattr(value, "tolist", None)) else value
+    if callable(getattr(value, "tolist", None)):
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        return native((value.astype(f"{kind}8[us]") if kind in _TIMES else value).tolist())
+    return value
 
 
 def _number(value: Decimal) -> int | float | str | None:
@@ -117,6 +122,8 @@ def storable(value: Any) -> Any:
         return sorted(str(item) for item in cast("Set[Any]", value))
     if isinstance(value, datetime | date | time):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(timedelta(value.days, value.seconds, value.microseconds))  # pandas has another text
     if isinstance(value, Decimal | UUID | PurePath):
         return str(value)
     return f"<{type(value).__name__}>"
@@ -133,7 +140,7 @@ def scalar_text(value: Any) -> str | None:
         value = int(value)
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    if isinstance(value, Decimal | UUID | datetime | date | time):
+    if isinstance(value, Decimal | UUID | datetime | date | time | timedelta):
         return cast(str, storable(value))
     return value if isinstance(value, str) else None
 

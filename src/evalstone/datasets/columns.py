@@ -185,12 +185,12 @@ class Columns:
 
         Raises DataError if two columns of the same rank have different values for a field.
         """
-        self._shapes[tuple(cells)] = None
         chosen = self._mapped(cells) if self.mapping else {}
         present = tuple([column for column, value in cells.items() if value is not None])
         plan = self._plans.get(present)
         if plan is None:
             plan = self._plans[present] = self._plan(present)
+        self._shapes[tuple(cells)] = None
         for field, columns in plan:
             column = columns[0]
             chosen[field] = Cell(column, cells[column])
@@ -271,6 +271,10 @@ _MESSAGES = (
 )
 _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
     **dict.fromkeys((("role", "content"), ("role", "parts"), ("from", "value"), ("type", "content")), _MESSAGES),
+    ("title", "paragraphs"): (
+        "each row is an article of SQuAD, and a sample is a question; save a row for each question, with its context "
+        "and its answers"
+    ),
     ("evalId", "results"): (
         "these are results of promptfoo, whose rows are in results.results; `evalstone import` makes runs of them, "
         "with their scores"

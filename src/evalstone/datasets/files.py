@@ -20,7 +20,9 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.cells import scalar_text
+from evalstone.datasets.columns import field_of
 from evalstone.datasets.json_rows import json_lines, json_rows
+from evalstone.datasets.row_labels import label_name
 from evalstone.datasets.sheets import sheet_rows
 from evalstone.datasets.tables import Refused, Rows
 from evalstone.errors import ConfigError, DataError
@@ -36,6 +38,9 @@ _ESCAPED_QUOTES = (
     "; quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True; Spark: "
     "option('escape', '\"'))"
 )
+_DELIMITERS = (",", ";", "\t", "|")
+_BLANK_CELLS = ' \t\r\n,;|"'
+"""The characters of a line of blank cells."""
 _SHEETS = (".xlsm", ".xls", ".ods")
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -196,6 +201,8 @@ def _kind(name: str) -> tuple[str, bool]:
 
 
 def _missing(path: Path) -> str:
+    if path.is_symlink():
+        return f"{named(str(path))} is a link to a file that does not exist, or to itself"
     if not path.parent.is_dir():
         return f"{named(str(path))} does not exist, nor does its folder"
     near = nearest(path.name, (entry.name for entry in path.parent.iterdir()))
@@ -214,25 +221,25 @@ def _rows_of(kind: str, pieces: Iterator[str], refused: Refused | None, *, by_id
 def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) -> Rows:
     """The rows of a CSV file with a header. Empty cells are None. The position of a row is the line where it starts.
 
-    The delimiter of a .csv file is the most frequent of comma, semicolon and tab outside quotes in the header, or that
-    of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped, and so are columns
-    after the last named one, if they have no cells. Raises DataError for a header with an empty or repeated name, a row
-    with more or fewer cells than the header, and unbalanced quotes.
+    The delimiter of a .csv file is the most frequent of comma, semicolon, tab and `|` outside quotes in the header, or
+    that of a first line `sep=;`, as written by Excel. Blank lines and rows of blank cells are skipped, and so are
+    columns after the last named one, if they have no cells. Raises DataError as `_Table` does, and for unbalanced
+    quotes.
     """
     lines = (line for _, line in numbered_lines(pieces, any_end=True))
-    delimiter, start, first = _csv_start(lines, delimiter)
-    limit = csv.field_size_limit(_MAX_CELL)  # global to the process, so it is restored
-    line, header, unnamed = first, None, 0
-    source = _CsvLines(itertools.chain((start,), lines))
+    delimiter, above, first = _csv_start(lines, delimiter)
+    line, table = first, None
+    source = _CsvLines(itertools.chain(above, lines))
     try:
         reader = csv.reader(source, delimiter=delimiter, strict=True)
-        for cells in reader:
-            if header is None and cells:
-                header = _header(cells, f"line {line}")
-                unnamed = len(cells) - len(header)
-            elif header is not None and any(cell.strip() for cell in cells):
+        for cells in _of_any_size(reader):
+            if not any(cell.strip() for cell in cells):
+                pass
+            elif table is None:
+                table = _Table(cells, f"line {line}")
+            else:
                 try:
-                    row = _row(header, cells, unnamed)
+                    row = table.row(cells)
                 except DataError as error:
                     if refused is None:
                         raise error.located(f"line {line}: ") from None
@@ -244,8 +251,20 @@ def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) ->
     except csv.Error as error:
         hint = _ESCAPED_QUOTES if "expected after" in str(error) else ""
         raise DataError(f"line {line}: broken CSV ({escaped(error)}){hint}") from None
-    finally:
-        csv.field_size_limit(limit)
+
+
+def _of_any_size(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """The rows of a reader, whose cells may be longer than the limit of the process. It is only lifted while a row is
+    read, because several files may be read in turns."""
+    while True:
+        limit = csv.field_size_limit(_MAX_CELL)
+        try:
+            cells = next(reader, None)
+        finally:
+            csv.field_size_limit(limit)
+        if cells is None:
+            return
+        yield cells
 
 
 def delimiter_of(file: DataFile) -> str:
@@ -256,12 +275,15 @@ def delimiter_of(file: DataFile) -> str:
     return _csv_start(lines, "\t" if file.kind == ".tsv" else ",")[0]
 
 
-def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, str, int]:
-    """The delimiter of a CSV file, the first line of its header, and the number of that line."""
-    start = next(lines, "")
-    if declared := _SEPARATOR_LINE.fullmatch(start):
-        return declared[1], next(lines, ""), 2
-    return max(",", ";", "\t", key=_QUOTED.sub("", start).count) if delimiter == "," else delimiter, start, 1
+def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, list[str], int]:
+    """The delimiter of a CSV file, the lines up to its header, and the number of the first of them."""
+    above = [next(lines, "")]
+    if declared := _SEPARATOR_LINE.fullmatch(above[0]):
+        return declared[1], [next(lines, "")], 2
+    while not above[-1].strip(_BLANK_CELLS) and (line := next(lines, "")):
+        above.append(line)
+    header = _QUOTED.sub("", above[-1])
+    return max(*_DELIMITERS, key=header.count) if delimiter == "," else delimiter, above, 1
 
 
 class _CsvLines(Iterator[str]):
@@ -284,15 +306,14 @@ class _CsvLines(Iterator[str]):
 
 def _table_rows(file: DataFile, refused: Refused | None) -> Rows:
     """The rows of a sheet with a header. The position of a row is its number in the sheet."""
-    header, unnamed = None, 0
+    table = None
     for number, cells in sheet_rows(file.location, file.sheet):
         place = f"row {number}"
-        if header is None:
-            header = _header([scalar_text(cell) or "" for cell in cells], place)
-            unnamed = len(cells) - len(header)
+        if table is None:
+            table = _Table([scalar_text(cell) or "" for cell in cells], place)
             continue
         try:
-            row = _row(header, cells, unnamed)
+            row = table.row(cells)
         except DataError as error:
             if refused is None:
                 raise error.located(f"{place}: ") from None
@@ -301,32 +322,59 @@ def _table_rows(file: DataFile, refused: Refused | None) -> Rows:
             yield place, row
 
 
-def _header(cells: list[str], place: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    while len(names) > 1 and not names[-1]:  # spreadsheets add columns that were used once
-        names.pop()
-    seen: set[str] = set()
-    for number, name in enumerate(names, start=1):
-        if not name:
-            hint = "; write a pandas table with index=False" if number == 1 else ""
-            raise DataError(f"{place}: column {number} has no name in the header: {shortlist(names)}{hint}")
-        if name in seen:
-            raise DataError(f"{place}: two columns of the header are named {excerpt(name)}")
-        seen.add(name)
-    return names
+class _Table:
+    """The rows of a table by the names of its columns.
 
+    A first column without a name has row labels, as pandas writes them: it is named as for a data frame, or left out if
+    it counts the rows.
 
-def _row(header: list[str], cells: Sequence[Any], unnamed: int) -> dict[str, Any]:
-    """A row by its columns. unnamed: how many columns without a name or a cell follow."""
-    extra = cells[len(header) :]
-    filled = next((cell for cell in extra if not _is_blank(cell)), None)
-    if filled is not None or len(extra) > unnamed:
-        columns, first = count(len(header), "column"), excerpt(extra[0] if filled is None else filled)
-        raise DataError(f"{len(cells)} cells for {columns}; the first extra one is {first}")
-    if len(cells) < len(header):  # a cut file, or a line break in a cell without quotes
-        lacking = excerpt(header[len(cells)])
-        raise DataError(f"{len(cells)} cells for {len(header)} columns; there is none for {lacking}")
-    return {name: None if _is_blank(cell) else cell for name, cell in zip(header, cells, strict=False)}
+    Raises DataError for a header with an empty or repeated name.
+    """
+
+    def __init__(self, header: list[str], place: str) -> None:
+        names = [cell.strip() for cell in header]
+        while len(names) > 1 and not names[-1]:  # spreadsheets add columns that were used once
+            names.pop()
+        self._unnamed = len(header) - len(names)
+        self._has_labels = len(names) > 1 and not names[0]
+        if self._has_labels:
+            names[0] = label_name(None, names)
+        self._rows, self._counts = 0, False
+        seen: set[str] = set()
+        for number, name in enumerate(names, start=1):
+            if not name:
+                raise DataError(f"{place}: column {number} has no name in the header: {shortlist(names)}")
+            if name in seen:
+                raise DataError(f"{place}: two columns of the header are named {excerpt(name)}")
+            seen.add(name)
+        self._names = names
+
+    def row(self, cells: Sequence[Any]) -> dict[str, Any]:
+        """A row. Raises DataError if it has more or fewer cells than the header, or if the row labels stop counting."""
+        names, number = self._names, self._rows
+        self._rows += 1
+        extra = cells[len(names) :]
+        filled = next((cell for cell in extra if not _is_blank(cell)), None)
+        if filled is not None or len(extra) > self._unnamed:
+            columns, first = count(len(names), "column"), excerpt(extra[0] if filled is None else filled)
+            fields = sum(isinstance(cell, str) and field_of(cell) is not None for cell in cells)
+            hint = "; if this is the header, delete what is above it" if fields > 1 else ""  # such as a title
+            raise DataError(f"{len(cells)} cells for {columns}; the first extra one is {first}{hint}")
+        if len(cells) < len(names):  # a cut file, or a line break in a cell without quotes
+            lacking = excerpt(names[len(cells)])
+            raise DataError(f"{count(len(cells), 'cell')} for {len(names)} columns; there is none for {lacking}")
+        if self._has_labels:
+            counts = scalar_text(cells[0]) == str(number)
+            if number == 0:
+                self._counts = counts
+            if self._counts and not counts:
+                raise DataError(
+                    f"the first column has no name and counts the rows before this one, but has {excerpt(cells[0])} "
+                    "here; give it a name, or write a pandas table with index=False"
+                )
+            if self._counts:
+                names, cells = names[1:], cells[1:]
+        return {name: None if _is_blank(cell) else cell for name, cell in zip(names, cells, strict=False)}
 
 
 def _is_blank(cell: Any) -> bool:

@@ -19,6 +19,8 @@ from evalstone.errors import ConfigError
 
 _DECIMAL = re.compile(r"-?\d++\.0")
 _ROUNDED = re.compile(r"-?\d(?:[.,]\d{1,5})?E\+\d\d")
+_LEAST_ROUNDED = 1e15
+"""The least number of more digits than Excel keeps."""
 _MISSING = ("nan", "NaN", "<NA>", "NaT")
 """What pandas writes for a missing value, with `na_rep` or after a conversion to text."""
 _SHEET_ERROR = re.compile(r"#(?:N/[AD]|NV|[¡¿]?[A-ZÀ-Þ]+(?:/0)?[!?]|#{2,})")
@@ -64,9 +66,13 @@ class LostTypes:
         """Count a cell that isn't blank. field: the sample field that its column is read as."""
         counted = self.columns.setdefault(column, _Column(field))
         counted.cells += 1
-        if not isinstance(cell, str):
+        if isinstance(cell, str):
+            caveat = _caveat(cell, field, column)
+        elif isinstance(cell, float) and abs(cell) >= _LEAST_ROUNDED:
+            caveat, cell = "rounded", f"{cell:.0f}"
+        else:
             return  # an Excel file has numbers and dates
-        if caveat := _caveat(cell, field, column):
+        if caveat:
             number, first = counted.caveats.get(caveat, (0, cell))
             counted.caveats[caveat] = number + 1, first
         elif _DECIMAL.fullmatch(cell):
@@ -101,8 +107,9 @@ class LostTypes:
         blank = self.rows - column.cells
         if blank and column.sample_field == "output":
             yield (
-                f"{where} has {count(blank, 'blank cell')}, read as blank answers: checks score them. A CSV file has "
-                "no other sign for a missing answer; if they are missing, save the data as JSON Lines, with null"
+                f"{where} has {count(blank, 'blank cell')}, read as blank answers: checks score them. CSV and Excel "
+                "files have no other sign for a missing answer; if they are missing, save the data as JSON Lines, with "
+                "null"
             )
         absent = blank + missing
         if absent and column.decimals and column.decimals == column.cells - missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from array import array
 from collections import Counter
@@ -56,6 +57,8 @@ _MOST_SUGGESTED = 3
 _OF_ANY_ANSWER = "toxicity"
 _MODEL = "openai/gpt-5.1"
 _LONGEST = 60
+_SIMILAR = 0.8
+"""How alike the names of columns must be for a hint: `date` is a quarter off `state`."""
 _FILES = 1 << 20
 """More files than data have."""
 
@@ -386,10 +389,18 @@ def _why(column: str, columns: Mapping[str, list[str]]) -> str:
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
     if column in RESERVED_METADATA:
         return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
-    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
-    near = next((name for name in nearest(column, names) if field_of(name) not in columns), None)
-    hint = "" if near is None else f"; if it is the {field_of(near)}, map it to that"
+    similar = _similar_field(column)
+    hint = f"; if it is the {similar}, map it to that" if similar is not None and similar not in columns else ""
     return f"no field has this name; kept in the metadata{hint}"
+
+
+def _similar_field(column: str) -> str | None:
+    """The field of a name like that of a column, or of the last word of it: `my_answer`, `contextText`, `context_1`."""
+    words = [word for word in re.findall(r"[A-Z]?[a-z]+", column) if word.lower() != "text"]
+    if words and words[-1].lower() != "id" and (known := field_of(words[-1])) is not None:
+        return known
+    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
+    return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
 
 
 def _encoding(file: DataFile) -> str:

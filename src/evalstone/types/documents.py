@@ -25,7 +25,8 @@ def read_passages(value: object) -> list[str | None]:
     """Passages in order, None for a missing one.
 
     A passage is a text, or an object with the text under `text`, `page_content`, `content` or `chunk`, also as the
-    value of an attribute, or a pair of such an object and its score. A text is the list or object that it writes out,
+    value of an attribute, or a pair of such an object and its score, or of a title and a list of sentences. An object
+    whose values are all None is a missing passage. A text is the list or object that it writes out,
     or else one passage (see `written_list`). A set has no order, so its passages are sorted.
 
     Raises DataError for anything else. Its message continues the name of the field.
@@ -44,7 +45,7 @@ def _passages(value: object) -> list[str | None]:
     if callable(tolist := getattr(value, "tolist", None)):
         value = tolist()
     if is_sequence(value):
-        return [None if item is None else _passage(item, number) for number, item in enumerate(value, start=1)]
+        return [None if _is_missing(item) else _passage(item, number) for number, item in enumerate(value, start=1)]
     if (titled := _titled(value)) is not None:
         return titled
     if (inner := _inner(value)) is not None:
@@ -52,9 +53,18 @@ def _passages(value: object) -> list[str | None]:
     raise DataError(of_another_type("a list of passages", value))
 
 
+def _is_missing(item: object) -> bool:
+    """Whether there is no item: Parquet files and data frames may have objects without values for it."""
+    return item is None or (is_object(item) and bool(item) and all(value is None for value in item.values()))
+
+
 def _passage(item: object, number: int) -> str:
-    if is_sequence(item) and len(item) == 2 and isinstance(item[1], int | float):
-        item = item[0]  # a document and its score
+    if is_sequence(item) and len(item) == 2:
+        first, second = item
+        if isinstance(first, str) and is_array(second):
+            return _under_title(first, second)  # of HotpotQA
+        if isinstance(second, int | float):
+            item = first  # a document and its score
     text = item if isinstance(item, str) else _inner(item)
     if isinstance(text, str):
         return text
@@ -75,7 +85,8 @@ def _inner(item: object) -> Any:
 
 
 def _titled(value: object) -> list[str | None] | None:
-    """One passage per title from HotpotQA's format, {"title": […], "sentences": [[…], …]}; None for anything else.
+    """One passage per title from HotpotQA's format in Parquet files, {"title": […], "sentences": [[…], …]}; None for
+    anything else.
 
     A title without sentences gives a blank passage.
     """
@@ -85,5 +96,9 @@ def _titled(value: object) -> list[str | None] | None:
         return None
     if len(titles) != len(texts):
         raise DataError(f"must have sentences for every title; it has {len(titles)} titles and {len(texts)} lists")
-    joined = [" ".join(text.strip() for text in _passages(sentences) if text) for sentences in texts]
-    return [f"{title}: {text}" if text else "" for title, text in zip(titles, joined, strict=True)]
+    return [_under_title(title, sentences) for title, sentences in zip(titles, texts, strict=True)]
+
+
+def _under_title(title: object, sentences: object) -> str:
+    text = " ".join(text.strip() for text in _passages(sentences) if text)
+    return f"{title}: {text}" if text else ""

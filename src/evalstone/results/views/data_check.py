@@ -20,7 +20,7 @@ def data_check_view(check: DataCheck, front_end: FrontEnd = PYTHON) -> View:
     """How the data are read, all problems, and which scorers can score them."""
     sections = (
         *_problems(check, front_end),
-        _fields(check),
+        *_fields(check),
         *_columns(check),
         *_first(check),
         *_samples(check),
@@ -55,7 +55,9 @@ def _problems(check: DataCheck, front_end: FrontEnd) -> Iterator[Section]:
     yield Section("Problems", tables=(listed,), notes=notes)
 
 
-def _fields(check: DataCheck) -> Section:
+def _fields(check: DataCheck) -> Iterator[Section]:
+    if not check.fields and not check.remarks:
+        return
     columns = (words("field"), words("read from"), Column("values"), Column("blank"), Column("missing"))
     rows = tuple(
         (
@@ -67,7 +69,7 @@ def _fields(check: DataCheck) -> Section:
         )
         for one in check.fields
     )
-    return Section("Fields", tables=(table("Fields", columns, rows),), notes=check.remarks)
+    yield Section("Fields", tables=(table("Fields", columns, rows),), notes=check.remarks)
 
 
 def _columns(check: DataCheck) -> Iterator[Section]:
