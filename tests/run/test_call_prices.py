@@ -9,13 +9,30 @@ from typing import Any
 
 import pytest
 
-from evalstone import JudgeCall, Record, Score, ScriptedJudge, calibrate
-from evalstone.judges import Panel
+from evalstone import Judge, JudgeCall, LexicalJudge, Record, Score, ScriptedJudge, calibrate
+from evalstone.judges import Cascade, LoggingJudge, Panel, SelfConsistency
 from evalstone.ledger.store import Ledger
 from evalstone.results import compare_judges
 from evalstone.run.call_prices import price_of_samples
 from evalstone.types import Usage
 from tests.serving import serving
+
+LEXICAL, YES = LexicalJudge(), ScriptedJudge(lambda _: {"reason": "", "verdict": "yes"}, name="yes")
+
+
+class AtOnce(Judge):
+    """A judge of the user's that asks two others at the same time."""
+
+    asks_at_once = True
+    members = (LEXICAL, YES)
+
+    @property
+    def identity(self) -> str:
+        return "at once"
+
+    async def answer(self, question: Any, repeat: int = 0) -> Any:
+        raise NotImplementedError
+
 
 ROWS = [
     {"id": str(n), "output": f"It is {n}.", "context": [f"It is {n + n % 2}."], "label": n % 2, "input": "?"}
@@ -42,12 +59,14 @@ def again(call: JudgeCall, source: Any = "shared") -> JudgeCall:
     return replace(call, cost=0.0, seconds=0.0, usage=Usage(), source=source, members=members)
 
 
-def price(*records: tuple[JudgeCall, ...], ledger: Path | None = None) -> tuple[float | None, float | None]:
+def price(
+    *records: tuple[JudgeCall, ...], judge: Judge = LEXICAL, ledger: Path | None = None
+) -> tuple[float | None, float | None]:
     listed = [
         Record(sample_id=str(n), scorer="s", signature="s@1", outcome=Score(1.0), calls=calls)
         for n, calls in enumerate(records)
     ]
-    return asyncio.run(price_of_samples(listed, ledger))
+    return asyncio.run(price_of_samples(listed, [judge], ledger))
 
 
 def test_the_price_and_the_time_of_a_sample_are_the_same_once_its_answers_are_in_the_ledger(tmp_path: Path) -> None:
@@ -90,14 +109,22 @@ def test_calls_count_once_in_a_sample_and_in_each_sample_that_shares_them() -> N
 
 @pytest.mark.parametrize(
     ("judge", "seconds"),
-    [("panel(a, b, vote=majority)", 3.0), ("self_consistency(a, repeats=2)", 3.0), ("cascade(a, b, threshold=0.9)", 5)],
+    [
+        (Panel(LEXICAL, YES), 3.0),
+        (SelfConsistency(YES, repeats=2), 3.0),
+        (Cascade(LEXICAL, YES, threshold=0.9), 5.0),
+        (AtOnce(), 3.0),
+    ],
 )
-def test_members_that_are_asked_at_once_take_as_long_as_the_slowest(judge: str, seconds: float) -> None:
-    whole = call("1", judge=judge, members=(call("1", 0.1, 3.0, "a"), call("1", 0.2, 2.0, "b")))
-    assert price((whole,)) == pytest.approx((0.3, seconds))
-    assert price((whole,), (again(whole),)) == pytest.approx((0.3, seconds))
-    inner = call("1", judge="decision(x, text=y)", members=(whole, call("2", 0.3, 1.0, "c")))
-    assert price((inner,)) == pytest.approx((0.6, seconds + 1))
+def test_members_that_are_asked_at_once_take_as_long_as_the_slowest(judge: Judge, seconds: float) -> None:
+    whole = call("1", judge=judge.identity, members=(call("1", 0.1, 3.0, "a"), call("1", 0.2, 2.0, "b")))
+    assert price((whole,), judge=judge) == pytest.approx((0.3, seconds))
+    assert price((whole,), (again(whole),), judge=judge) == pytest.approx((0.3, seconds))
+    outer = Cascade(judge, LEXICAL, threshold=0.5)
+    inner = call("1", judge=outer.identity, members=(whole, call("2", 0.3, 1.0, "c")))
+    assert price((inner,), judge=outer) == pytest.approx((0.6, seconds + 1))
+    logged = LoggingJudge(judge, "unused.jsonl")
+    assert price((replace(whole, judge=logged.identity),), judge=logged) == pytest.approx((0.3, seconds))
 
 
 def test_a_panel_of_judges_that_cost_nothing_has_a_time() -> None:

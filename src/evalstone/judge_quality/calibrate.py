@@ -257,7 +257,7 @@ async def acalibrate(
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
         aligned_with = {each for found in alignments_in(one) for each in found.labeled}
         unfitted = _unfitted(run, chosen, labeled, yes_from, files, keys, in_ledger=ledger is not None)
-        cost, seconds = await price_of_samples(run.records, ledger)
+        cost, seconds = await price_of_samples(run.records, (one, *chosen.judges), ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
         votes = await votes_of(one, run, [pair.sample_id for pair in unfitted.pairs])

@@ -63,6 +63,9 @@ class Judge(_Identified, metaclass=ValueMeta):
     members: tuple[Judge, ...] = ()
     """The judges that a composite judge calls. Empty for every other judge."""
 
+    asks_at_once: bool = False
+    """Whether a composite judge calls its members at the same time, so that an answer takes as long as the slowest."""
+
     note: str = ""
     """One sentence for reports: what this judge is and what it can't see."""
 

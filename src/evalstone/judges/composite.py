@@ -244,6 +244,8 @@ class Panel(Composite, init=False):
     Raises ConfigError for fewer than two judges, two equal judges, an unknown vote, or a quorum larger than the panel.
     """
 
+    asks_at_once = True
+
     judges: tuple[Judge, ...]
     """At least two judges, all different."""
 
@@ -346,6 +348,8 @@ class SelfConsistency(Composite, init=False):
 
     Raises ConfigError for `repeats` outside [2, 1000] and for a judge that already repeats its questions.
     """
+
+    asks_at_once = True
 
     judge: Judge
     repeats: Annotated[int, Range(2, 1000)] = 5

@@ -41,7 +41,7 @@ class LoggingJudge(Judge, init=False):
         vars(self).update(judge=judge, path=path, include_inputs=include_inputs)
         object.__setattr__(self, "judge", parse_member("judge", judge))
         check_settings(self)
-        for name in ("cacheable", "deterministic", "members", "note"):
+        for name in ("cacheable", "deterministic", "members", "asks_at_once", "note"):
             object.__setattr__(self, name, getattr(self.judge, name))
 
     @property

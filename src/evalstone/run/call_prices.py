@@ -1,8 +1,8 @@
 """What a sample costs and how long its judge takes, whoever asked first.
 
     cost    = sum over the sample's answers of what each cost when it was given
-    seconds = sum over its questions of how long each took when it was answered; of judges that are asked at once (the
-              members of a panel, the repetitions of a self-consistency judge), the slowest one counts
+    seconds = sum over its questions of how long each took when it was answered; of judges that are asked at once (such
+              as the members of a panel), the slowest one counts
 
 An answer from the ledger has the cost and the time stored with it, and a shared answer those of the call that gave it.
 A sample's calls count once each, and a call that two samples share counts in both: it is what each would cost alone.
@@ -11,15 +11,13 @@ A sample's calls count once each, and a call that two samples share counts in bo
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger, Key
 from evalstone.types import JudgeCall, Record, total_cost
-
-AT_ONCE = ("panel(", "self_consistency(")
-"""The beginnings of identities of judges that ask their members at once."""
 
 
 class _Given(NamedTuple):
@@ -34,8 +32,10 @@ class _Given(NamedTuple):
         return cls(cost, seconds if seconds or not requests else None)
 
 
-async def price_of_samples(records: Iterable[Record], ledger: str | Path | None) -> tuple[float | None, float | None]:
-    """The mean cost in US dollars and the median time in seconds of the records for which a judge was asked.
+async def price_of_samples(
+    records: Iterable[Record], judges: Iterable[Judge], ledger: str | Path | None
+) -> tuple[float | None, float | None]:
+    """The mean cost in US dollars and the median time in seconds of the records for which one of the judges was asked.
 
     Each is None if no judge was asked, or if that of an answer is unknown.
     """
@@ -43,7 +43,8 @@ async def price_of_samples(records: Iterable[Record], ledger: str | Path | None)
     if not judged:
         return None, None
     given = await _all_given((call for record in judged for call in record.calls), ledger)
-    costs, times = zip(*(_price(record, given) for record in judged), strict=True)
+    at_once = {*_asking_at_once(judges)}
+    costs, times = zip(*(_price(record, given, at_once) for record in judged), strict=True)
     total = total_cost(costs)
     known = [seconds for seconds in times if seconds is not None]
     return (
@@ -55,7 +56,15 @@ async def price_of_samples(records: Iterable[Record], ledger: str | Path | None)
 async def costs_of_calls(calls: Sequence[JudgeCall], ledger: str | Path | None) -> list[float | None]:
     """What each of these calls costs in US dollars if it is made anew; None if that is unknown."""
     given = await _all_given(calls, ledger)
-    return [_of_call(call, given, set()).cost for call in calls]
+    return [_of_call(call, given, set(), ()).cost for call in calls]
+
+
+def _asking_at_once(judges: Iterable[Judge]) -> Iterator[str]:
+    """The identities of the judges, and of their members, that ask their members at once."""
+    for judge in judges:
+        if judge.asks_at_once:
+            yield judge.identity
+        yield from _asking_at_once(judge.members)
 
 
 async def _all_given(calls: Iterable[JudgeCall], ledger: str | Path | None) -> Mapping[Key, _Given]:
@@ -69,23 +78,23 @@ async def _all_given(calls: Iterable[JudgeCall], ledger: str | Path | None) -> M
     return given
 
 
-def _price(record: Record, given: Mapping[Key, _Given]) -> tuple[float | None, float | None]:
+def _price(record: Record, given: Mapping[Key, _Given], at_once: Collection[str]) -> tuple[float | None, float | None]:
     """What the calls of a record cost and how long they took, if all of them had been made for it."""
     counted: set[Key] = set()
-    found = [_of_call(call, given, counted) for call in record.calls]
+    found = [_of_call(call, given, counted, at_once) for call in record.calls]
     return total_cost(each.cost for each in found), total_cost(each.seconds for each in found)
 
 
-def _of_call(call: JudgeCall, given: Mapping[Key, _Given], counted: set[Key]) -> _Given:
+def _of_call(call: JudgeCall, given: Mapping[Key, _Given], counted: set[Key], at_once: Collection[str]) -> _Given:
     if not call.members:
         key = _key(call)
         if key in counted:
             return _Given(0.0, 0.0)
         counted.add(key)
         return given.get(key, _Given(None, None))
-    parts = [_of_call(member, given, counted) for member in call.members]
+    parts = [_of_call(member, given, counted, at_once) for member in call.members]
     seconds = total_cost(part.seconds for part in parts)
-    if seconds is not None and call.judge.startswith(AT_ONCE):
+    if seconds is not None and call.judge in at_once:
         seconds = max(part.seconds or 0.0 for part in parts)
     return _Given(total_cost(part.cost for part in parts), seconds)
 
