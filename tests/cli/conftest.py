@@ -37,7 +37,8 @@ def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("COLUMNS", raising=False)
+    for name in ("COLUMNS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
 
     def call(*arguments: str, env: Mapping[str, str] | None = None, typed: str = "") -> Done:
         capsys.readouterr()

@@ -26,6 +26,8 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "score": ("score -s contains --output Zürich→日本 --reference 日本", 0, ""),
     "demo": ("demo", 0, ""),
     "check": ("check data.jsonl", 0, ""),
+    "init": ("init a.jsonl --kind rag", 2, ""),
+    "ci": ("ci ci.toml --baseline a --allow-mismatch", 0, ""),
     "scorers": ("scorers", 0, ""),
     "scorers NAME": ("scorers faithfulness", 0, ""),
     "judges": ("judges", 0, ""),
@@ -81,6 +83,9 @@ def folder(tmp_path: Path, evalstone: Evalstone, runs: Path) -> Path:
     imported = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
     (tmp_path / "results.json").write_text(imported.read_text("utf-8").replace("Capitals", "Zürich→日本"), "utf-8")
     (tmp_path / "data.jsonl").write_bytes((tmp_path / "a.jsonl").read_bytes())
+    (tmp_path / "ci.toml").write_text(
+        'data = "a.jsonl"\nscorers = ["contains"]\nalpha = "none"\n[min]\ncontains = 0.5\n'
+    )
     many = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()]
     numbered = ({**row, "id": f"{row['id']}{n}"} for n in range(3) for row in many)
     (tmp_path / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered), encoding="utf-8")

@@ -39,6 +39,7 @@ WITHOUT_RESULT = {
     "scorers": "describes the scorers",
     "judges": "describes the judges",
     "annotate": "asks for labels",
+    "init": "writes files",
     "view": "serves pages",
     "collect": "receives traces",
     "traces": "selects samples",
@@ -58,6 +59,7 @@ CALLS = {
     "dry run of an audit": "audit labeled.jsonl --draw 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
     "demo": "demo --out demo --ledger new.db",
     "check": "check outputs.jsonl",
+    "ci": "ci ci.toml --baseline base --ledger l.db -q",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
     "import": "import results.json --ledger new.db",
     "merge": "merge m",
@@ -125,6 +127,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "labeled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labeled))
     (folder / "many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labeled * 3))
     (folder / "e.toml").write_text(f'scorers = ["{CONTAINS}"]\n[experiment]\ndata = ["outputs.jsonl", "more.jsonl"]\n')
+    (folder / "ci.toml").write_text(f'data = "outputs.jsonl"\nscorers = ["{CONTAINS}"]\nrequire = ["contains"]\n')
     (folder / "more.jsonl").write_text(json.dumps({"id": "q", "output": "Oslo"}) + "\n")
     score_shard(folder / "outputs.jsonl", CONTAINS, 1, 1, out=folder / "m")
     run = es.evaluate(outputs, [CONTAINS], ledger=folder / "l.db", name="base")

@@ -25,6 +25,7 @@ _JUDGING = (ExitCode.SCORES_FAILED,)
 _CHECKING = (ExitCode.CHECK_FAILED,)
 _MORE = {
     "run": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
+    "ci": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
     "gate": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
     "merge": _JUDGING,
     "report": _JUDGING,
@@ -69,6 +70,8 @@ LEDGER_COMMANDS = {
 COMMANDS = {
     "run": ("run", "Score a dataset."),
     "check": ("check", "Check a dataset before a run."),
+    "init": ("init", "Write the files of a first evaluation, with its workflow for CI."),
+    "ci": ("ci", "Score, compare with a baseline, and check, in CI."),
     "score": ("run", "Score one sample."),
     "demo": ("run", "Score 60 bundled RAG answers with the lexical judge."),
     "scorers": ("catalog", "List the scorers, or describe one."),

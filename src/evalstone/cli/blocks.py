@@ -168,7 +168,8 @@ def _shown(
     verdict, checks, failure = "pass", None, None
     try:
         if criteria.scorers:
-            verdict, checks = tested(run, criteria, thresholds, baseline, look=look, out=out)
+            gate, checks = tested(run, criteria, thresholds, baseline, look=look, out=out)
+            verdict = gate.verdict
     except EvalstoneError as error:  # the run is shown nevertheless
         failure = error
     with phase("making the report"):

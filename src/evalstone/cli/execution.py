@@ -261,14 +261,19 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
             raise ConfigError(f"{both}: {EXCLUDED_BY_SEQUENTIAL[other]}")
     if config.sequential and config.rate is None:
         raise ConfigError(f"{config.named('sequential')} is a test, which needs an error rate: leave out ", NO_TEST)
-    if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
-        both = f"{config.named('out')} and {config.named('baseline')}"
-        raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
+    check_other_folder(config)
     if config.batching:
         from evalstone.models.batch import batch_api
         from evalstone.run.batch.runner import batch_judge
 
         batch_api(batch_judge(plan.judge), config.batch_files)
+
+
+def check_other_folder(config: RunConfig) -> None:
+    """Raise ConfigError if the results would replace those of the baseline."""
+    if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
+        both = f"{config.named('out')} and {config.named('baseline')}"
+        raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
 
 
 def check_required(config: RunConfig) -> None:

@@ -38,6 +38,7 @@ from evalstone.results.endings import ExitCode, exit_code
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.gate_criteria import GateCriteria
+    from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import GateVerdict
 
@@ -51,17 +52,7 @@ def run(config: RunConfig) -> int:
     you run the same command again.
     """
 
-    with config.naming_file("scorers"):
-        scorers = values.scorer_specs(config.scorers, config.folder("scorers"))
-    with config.naming_file("target"):
-        target = (
-            values.own_target(config.target, config.folder("target")) if config.experiment is None else config.target
-        )
-    with config.naming_file("user"):
-        user = values.own_user(config.user, config.folder("user"))
-    with config.naming_file("judge"):
-        judge = values.judge_spec(config.judge, config.base_url, config.folder("judge"))
-    config = replace(config, scorers=scorers, target=target, user=user, judge=judge)
+    config = with_own_code(config)
     if config.shard is not None or config.engine is not None:
         from evalstone.cli.blocks import run_in_blocks
 
@@ -81,6 +72,21 @@ def run(config: RunConfig) -> int:
         return ExitCode.OK
     with values.exporting(config.otel):
         return _run(config)
+
+
+def with_own_code(config: RunConfig) -> RunConfig:
+    """The settings of a run with the code of the user's that they name, imported."""
+    with config.naming_file("scorers"):
+        scorers = values.scorer_specs(config.scorers, config.folder("scorers"))
+    with config.naming_file("target"):
+        target = (
+            values.own_target(config.target, config.folder("target")) if config.experiment is None else config.target
+        )
+    with config.naming_file("user"):
+        user = values.own_user(config.user, config.folder("user"))
+    with config.naming_file("judge"):
+        judge = values.judge_spec(config.judge, config.base_url, config.folder("judge"))
+    return replace(config, scorers=scorers, target=target, user=user, judge=judge)
 
 
 def demo(out: options.Out = "results/demo", ledger: options.Ledger = None, *, outputs: Outputs) -> int:
@@ -161,13 +167,10 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     from evalstone.report.terminal import show
     from evalstone.results.views.gate import with_checks
     from evalstone.results.views.run import run_view
-    from evalstone.run.execute import slots
 
     plan, criteria = checked_plan(config)
     values.say_code(plan.target, plan.user)
-    if (allowed := slots(plan, config.concurrency)) < config.concurrency:
-        lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
-        to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
+    say_slots(plan, config)
     baseline = thresholds.baseline_of(config, plan, criteria)
     with interruptible(shuffled=config.sequential, resume=resume_text(config)) as stop:
         gate = watched_gate.watching(plan, criteria, stop, config, baseline) if config.sequential else None
@@ -207,9 +210,8 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     if verdict == "inconclusive":
         verdict = thresholds.COUNTED[config.inconclusive]
     if verdict == "pass":
-        _say_unscored(result)
-    if result.ending.code:
-        to_stderr(f"The run is incomplete: {ended(result.stop_reason)} {sentence(resume_text(config, result.ending))}")
+        say_unscored(result)
+    say_incomplete(result, config)
     return exit_code(result, verdict, saved=False)
 
 
@@ -226,9 +228,25 @@ def _checked(
             return "pass", None, None
         if gate is not None:
             return *watched_gate.decided(gate, result, criteria, config), None
-        return *thresholds.tested(result, criteria, config, baseline, look=config.look, out=config.out), None
+        tested, checks = thresholds.tested(result, criteria, config, baseline, look=config.look, out=config.out)
+        return tested.verdict, checks, None
     except evalstone.EvalstoneError as error:
         return "fail", None, error
+
+
+def say_slots(plan: Plan, config: RunConfig) -> None:
+    """Print if the concurrency is lowered."""
+    from evalstone.run.execute import slots
+
+    if (allowed := slots(plan, config.concurrency)) < config.concurrency:
+        lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
+        to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
+
+
+def say_incomplete(result: evalstone.Run, config: RunConfig) -> None:
+    """Print why a run ended early, if it did, and how to resume it."""
+    if result.ending.code:
+        to_stderr(f"The run is incomplete: {ended(result.stop_reason)} {sentence(resume_text(config, result.ending))}")
 
 
 def _print_record(record: evalstone.Record) -> None:
@@ -270,7 +288,7 @@ def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[s
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def _say_unscored(result: evalstone.Run) -> None:
+def say_unscored(result: evalstone.Run) -> None:
     """Print which scorers have no scores because the judge gave no answers, or why no sample was scored."""
     from evalstone.report.notes import clause_of
 

@@ -141,8 +141,8 @@ def tested(
     *,
     look: int | None,
     out: str | None,
-) -> tuple[GateVerdict, View]:
-    """Check a run that has ended, as `evalstone gate` does: the verdict, and the checks.
+) -> tuple[Gate, View]:
+    """Check a run that has ended, as `evalstone gate` does: the gate, and its checks.
 
     look: the number of this look at growing data; None for the first. out: its results folder, where the look is
     recorded.
@@ -163,7 +163,7 @@ def tested(
         )
     if out is not None:
         remember_look(out, gate)
-    return gate.verdict, checks_view(gate, RUN, thresholds.inconclusive)
+    return gate, checks_view(gate, RUN, thresholds.inconclusive)
 
 
 def remember_look(folder: str | Path, gate: Gate, *labels: Any) -> None:

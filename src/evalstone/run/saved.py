@@ -15,7 +15,7 @@ from evalstone._core.phases import phase
 from evalstone._core.storage import is_address
 from evalstone.datasets.read_samples import ReadSamples
 from evalstone.datasets.writing import json_line
-from evalstone.errors import ConfigError, invalid
+from evalstone.errors import ConfigError, absent, invalid
 from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results.files import read_run as read_folder
@@ -39,7 +39,8 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: there is no such folder and no such run in the ledger, or the name is no text and no path.
+        ConfigError: there is no such folder and no such run in the ledger (its kind is "missing"), or the name is no
+            text and no path.
     """
     if not isinstance(name, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         shown = f"{excerpt(name)} ({type(name).__name__})"
@@ -71,15 +72,17 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
                 return dataclasses.replace(run, samples=samples_of_run(run, str(url)))
     if name == "last":
         raise ConfigError(
-            f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
-            "or another ledger with ",
-            Setting("ledger", ...),
+            absent(
+                "run",
+                f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results "
+                "folder or another ledger with ",
+                Setting("ledger", ...),
+            )
         )
     if is_file(name):
         raise ConfigError(f"{json_line(str(name))} is a file; name its folder, {json_line(str(Path(name).parent))}")
-    raise ConfigError(
-        f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
-    )
+    where = f"no run of that id or name in the ledger {shown(url)}"
+    raise ConfigError(absent("run", f"there is no results folder {json_line(str(name))}, and {where}"))
 
 
 def _records(ledger: Ledger, row: RunRow) -> tuple[Sequence[Record], tuple[ScorerSummary, ...]]:

@@ -1,0 +1,264 @@
+"""`evalstone ci`: a run, its comparison with a baseline, its checks, and a summary, in one command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import evalstone
+from evalstone._core.display import ended, safe, sentence
+from evalstone._core.files import is_file
+from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.phases import phase
+from evalstone._core.redaction import redacted
+from evalstone.cli import completion, options, values
+from evalstone.cli.completion import FILE
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.execution import (
+    check_other_folder,
+    checked_plan,
+    evaluated,
+    interruptible,
+    resume_text,
+    save,
+    say_broken_off,
+    without_empty_folders,
+)
+from evalstone.cli.options import Outputs, Value, option
+from evalstone.cli.output import calibrations_of, check_outputs, console, deliver, formats, present, to_stderr
+from evalstone.cli.run import say_incomplete, say_slots, say_unscored, with_own_code
+from evalstone.cli.thresholds import COUNTED, tested
+from evalstone.errors import ConfigError, EvalstoneError, invalid
+from evalstone.results.endings import ExitCode, exit_code
+from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, Inconclusive
+
+if TYPE_CHECKING:
+    from evalstone.report.view import View
+    from evalstone.results.compare import Comparison
+    from evalstone.results.gate import Gate
+    from evalstone.results.gate_criteria import GateCriteria
+
+CONFIG = "evalstone.toml"
+RESULTS = "results"
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The environment variable in which GitHub names the file for the summary of a step."""
+LONGEST_SUMMARY = 1024 * 1024
+"""Bytes of a step's summary. GitHub drops a longer one as a whole."""
+REFUSED = {
+    "experiment": "run the experiment, then check its runs with evalstone gate",
+    "engine": "use evalstone run, then evalstone gate",
+    "sequential": "use evalstone run, which stops early",
+}
+"""Settings of a file that can't be used here, and what to do instead."""
+
+
+def ci(
+    config: Annotated[
+        str, options.argument("FILE", "The TOML file that describes the run and its thresholds.", complete=FILE)
+    ] = CONFIG,
+    baseline: Annotated[
+        Value,
+        option(
+            "--baseline RUN",
+            "Thresholds",
+            "The run to compare with, over the same samples: a folder, ID or name, or last. If it isn't there yet, "
+            "nothing is compared.",
+            complete=completion.runs,
+        ),
+    ] = None,
+    allow_mismatch: options.AllowMismatch = False,
+    inconclusive: Annotated[
+        Inconclusive | None,
+        option(
+            "--inconclusive",
+            "Thresholds",
+            "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail.",
+            default="report",
+        ),
+    ] = None,
+    ledger: options.Ledger = None,
+    out: options.Out = None,
+    *,
+    outputs: Outputs,
+    junit: options.Junit = None,
+    quiet: options.Quiet = False,
+) -> int:
+    """Score, compare with a baseline, and check, in CI.
+
+    Reads evalstone.toml, which evalstone init writes. On GitHub, the result is added to the summary of the step.
+    """
+    if not config.endswith(".toml"):
+        raise ConfigError(invalid("FILE", "a TOML file that describes the run", config))
+    if config == CONFIG and not is_file(config):
+        raise ConfigError(f"there is no {CONFIG} in this folder; evalstone init writes one")
+    given: dict[str, Any] = {"baseline": baseline, "allow_mismatch": allow_mismatch or None, "ledger": ledger}
+    loaded = RunConfig.load(config, **given, inconclusive=inconclusive, out=out, **vars(outputs), quiet=quiet)
+    for setting, instead in REFUSED.items():
+        if getattr(loaded, setting):
+            raise ConfigError(f"{config}: {setting} can't be used with evalstone ci; {instead}")
+    if not any(getattr(loaded, name) for name in CRITERIA):
+        raise ConfigError(f"{config} has no threshold, so there is nothing to check; add one, such as [min]")
+    settings = with_own_code(loaded if loaded.out is not None else replace(loaded, out=RESULTS))
+    with without_empty_folders(settings.out):
+        return _run(settings, junit)
+
+
+def _run(whole: RunConfig, junit: str | None) -> int:
+    """Run, compare, check, save and show; returns the exit code."""
+    from evalstone.ledger.base import shown
+    from evalstone.results.views.junit import gate_junit
+    from evalstone.run.baseline import check_comparable
+
+    check_outputs(whole.files | {"junit": junit}, (whole.file, whole.data, whole.baseline, whole.ledger))
+    check_other_folder(whole)
+    baseline, absence = _baseline(whole)
+    config = _testable(whole, baseline)
+    plan, criteria = checked_plan(config)
+    if baseline is not None:
+        with whole.naming_file("baseline", "allow_mismatch"):
+            titles = criteria.of_baseline or plan.titles.values()
+            check_comparable(baseline, plan, titles, allow_mismatch=whole.allow_mismatch)
+    values.say_code(plan.target, plan.user)
+    say_slots(plan, config)
+    with interruptible(resume=resume_text(config)) as stop:
+        result = evaluated(plan, config, stop, progress=not config.quiet)
+    saved = save(result, config)
+    if result.ending.broken_off:
+        say_broken_off(result, config, plan.size, saved)
+    gate, checks, failure = _checked(result, criteria, config, baseline)
+    comparison, difference = (None, absence) if baseline is None else _compared(baseline, result, whole)
+    with phase("making the report"):
+        view = _view(result, config, checks, difference)
+
+    def cases() -> Iterator[str]:
+        if gate is not None:
+            yield from gate_junit(gate, inconclusive_fails=config.inconclusive == "fail", front_end=COMMAND_LINE)
+
+    parts = [part.to_dict() for part in (result, gate, comparison) if part is not None]
+    documents = formats(view, config, *parts) | {"junit": (None if gate is None else junit, cases)}
+    _summarize(view)
+    if result.ending.broken_off:  # why, is on standard error already
+        deliver(documents)
+        return exit_code(result, saved=False)
+    if present(view, documents):
+        screen = console()
+        screen.print()
+        screen.print(safe(f"Results: {', '.join(saved)}", 2000), soft_wrap=True)
+        screen.print(safe(f"Ledger:  {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
+    if failure is not None:  # no wrong setting: the run has begun
+        to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
+        return ExitCode.INCOMPLETE
+    if baseline is not None and isinstance(difference, str):
+        to_stderr(difference)
+    verdict = "pass" if gate is None else gate.verdict
+    if verdict == "inconclusive":
+        verdict = COUNTED[config.inconclusive]
+    if verdict == "pass":
+        say_unscored(result)
+    say_incomplete(result, config)
+    return exit_code(result, verdict, saved=False)
+
+
+def _baseline(config: RunConfig) -> tuple[evalstone.Run | None, str]:
+    """The run to compare with, or why there is none, as a sentence.
+
+    Raises ConfigError for a baseline that is there but isn't a run.
+    """
+    if config.baseline is None:
+        return None, "No baseline is set, so nothing is compared."
+    with config.naming_file("baseline"):
+        try:
+            return evalstone.read_run(config.baseline, ledger=config.ledger), ""
+        except ConfigError as error:
+            if error.kind != "missing":
+                raise
+    unchecked = ", ".join(name for name in OF_BASELINE if getattr(config, name))
+    less = f", and {unchecked} not checked" if unchecked else ""
+    keep = "" if config.baseline == "last" else f" To keep this run as the baseline, copy {config.out} there."
+    said = f"There is no baseline {config.baseline} yet, so nothing is compared{less}.{keep}"
+    to_stderr(said)
+    return None, said
+
+
+def _testable(config: RunConfig, baseline: evalstone.Run | None) -> RunConfig:
+    """The settings that a run takes: a baseline only if it is checked against, and without one that is there, only what
+    can be tested."""
+    absent: dict[str, Any] = {"baseline": None, "allow_mismatch": False}
+    if config.baseline is not None and baseline is None:
+        absent |= {"max_change": None, **{name: {} for name in OF_BASELINE}}
+        if not any(getattr(config, name) for name in CRITERIA if name not in OF_BASELINE):
+            absent |= {"alpha": None, "missing": None, "look": None}
+    elif any(getattr(config, name) for name in OF_BASELINE):
+        return config
+    return replace(config, **absent)
+
+
+def _checked(
+    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None
+) -> tuple[Gate | None, View | None, EvalstoneError | None]:
+    """The gate on a run, its checks, and why it can't be checked: then it is still shown."""
+    if not criteria.scorers:
+        return None, None, None
+    try:
+        against = baseline if criteria.of_baseline else None
+        return *tested(result, criteria, config, against, look=config.look, out=config.out), None
+    except EvalstoneError as error:
+        return None, None, error
+
+
+def _compared(
+    baseline: evalstone.Run, result: evalstone.Run, config: RunConfig
+) -> tuple[Comparison | None, View | str]:
+    """The comparison of a run with its baseline, and how it is shown; or why there is none, as a sentence."""
+    from evalstone.results.views.comparison import comparison_view
+
+    try:
+        with phase("comparing the runs"):
+            compared = evalstone.compare(
+                baseline, result, allow_mismatch=config.allow_mismatch, max_change=config.max_change
+            )
+    except EvalstoneError as error:
+        return None, sentence(f"the run can't be compared with the baseline: {error.text(COMMAND_LINE)}")
+    comparison = replace(compared, names=dict(zip(compared.runs, ("the baseline", "this run"), strict=True)))
+    return comparison, comparison_view(comparison, COMMAND_LINE, most=config.top)
+
+
+def _view(result: evalstone.Run, config: RunConfig, checks: View | None, difference: View | str) -> View:
+    """The run with its checks and the difference from the baseline, which come first."""
+    from evalstone.report.view import Section
+    from evalstone.results.views.run import run_view
+
+    view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+    first = () if checks is None else checks.sections
+    verdict = None if checks is None else checks.verdict
+    if isinstance(difference, str):
+        second = Section("Baseline", lead=(difference,))
+        return replace(view, verdict=verdict, sections=(*first, second, *view.sections))
+    compared = [replace(section, lead=(difference.lead, *section.lead)) for section in difference.sections]
+    return replace(
+        view,
+        verdict=verdict,
+        warnings=(*view.warnings, *difference.warnings),
+        sections=(*first, *compared, *view.sections),
+        examples=(*difference.examples, *view.examples),
+    )
+
+
+def _summarize(view: View) -> None:
+    """Add the result to the summary of the step, if GitHub names its file. A result that is too long for it is added
+    without samples."""
+    if not (file := os.environ.get(SUMMARY)):
+        return
+    from evalstone.report.markdown import lines
+
+    texts = ("".join(f"{line}\n" for line in lines(each)) for each in (view, replace(view, examples=(), details=())))
+    fitting = (text for text in texts if len(text.encode()) <= LONGEST_SUMMARY)
+    text = next(fitting, f"The result is too long for a summary; it has {LONGEST_SUMMARY:,} bytes at most.\n")
+    try:
+        with Path(file).open("a", encoding="utf-8") as opened:
+            opened.write(f"\n{redacted(text)}")
+    except OSError as error:  # the verdict counts, and the results are saved
+        to_stderr(f"The summary can't be written to {file}: {error.strerror or error}")

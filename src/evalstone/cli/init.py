@@ -1,0 +1,146 @@
+"""`evalstone init`: the files of a first evaluation."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias, cast
+
+import click
+
+from evalstone._core.display import safe
+from evalstone.cli import options
+from evalstone.cli.ci import CONFIG, RESULTS
+from evalstone.cli.completion import FOLDER
+from evalstone.cli.options import option
+from evalstone.cli.output import console, to_stderr
+from evalstone.errors import ConfigError
+from evalstone.results.endings import ExitCode
+
+Kind: TypeAlias = Literal["rag", "agent", "prompts"]
+KINDS = {
+    "rag": "answers from passages",
+    "agent": "answers after tool calls",
+    "prompts": "answers of a model to a prompt",
+}
+EVALS = "evals"
+WORKFLOW = ".github/workflows/evals.yml"
+FILES: Mapping[str, str] = {
+    CONFIG: "evalstone.toml",
+    f"{EVALS}/cases.jsonl": "cases.jsonl",
+    f"{EVALS}/prompt.txt": "prompt.txt",
+    f"{EVALS}/system.py": "system.py.txt",
+    f"{EVALS}/test_evals.py": "test_evals.py.txt",
+    WORKFLOW: "workflow.yml",
+}
+"""The files that are written, and what they are called in the package: as text, since they aren't part of the code."""
+IGNORED = ("/.evalstone/", f"/{RESULTS}/")
+"""The lines of .gitignore."""
+
+
+def init(
+    folder: Annotated[
+        str, options.argument("FOLDER", "The folder of the project; it may not exist yet.", complete=FOLDER)
+    ] = ".",
+    kind: Annotated[
+        Kind | None,
+        option("--kind", "Options", "What is evaluated: answers from passages, an agent with tools, or a prompt."),
+    ] = None,
+) -> int:
+    """Write the files of a first evaluation, with its workflow for CI.
+
+    They run at once, without a key. Existing files are never changed; lines are added to .gitignore.
+    """
+    project = Path(folder).expanduser()
+    if in_the_way := [*_in_the_way(project)]:
+        raise ConfigError(f"nothing is written, because these exist: {', '.join(map(str, in_the_way))}")
+    chosen = _asked() if kind is None else kind
+    written = _write(project, texts(chosen))
+    _say(project, written)
+    return ExitCode.OK
+
+
+def texts(kind: Kind) -> dict[str, str]:
+    """The texts of the files of a kind of project, by their paths in it."""
+    starters = files("evalstone.cli") / "starters"
+    places = {
+        path: next(filter(lambda file: file.is_file(), (starters / kind / name, starters / name)), None)
+        for path, name in FILES.items()
+    }
+    return {path: place.read_text("utf-8") for path, place in places.items() if place is not None}
+
+
+def _asked() -> Kind:
+    """The kind of project, asked on a terminal. Raises ConfigError without one."""
+    if not sys.stdin.isatty():
+        raise ConfigError(f"--kind is missing: {', '.join(KINDS)}")
+    for name, meaning in KINDS.items():
+        click.echo(f"{name:8} {meaning}", err=True)
+    return cast(Kind, click.prompt("What do you evaluate?", type=click.Choice([*KINDS]), err=True))
+
+
+def _in_the_way(project: Path) -> Iterator[Path]:
+    """What exists in place of a file or of a folder that is written."""
+    folders = dict.fromkeys(parent for name in FILES for parent in (project / name).parents)
+    yield from (folder for folder in folders if os.path.lexists(folder) and not folder.is_dir())
+    yield from (project / name for name in FILES if os.path.lexists(project / name))
+    if (ignored := project / ".gitignore").exists() and not ignored.is_file():
+        yield ignored
+
+
+def _write(project: Path, contents: Mapping[str, str]) -> list[str]:
+    """Write the files, or none of them; returns their paths in the project."""
+    new: list[Path] = []
+    try:
+        for name, text in contents.items():
+            file = project / name
+            for parent in reversed(file.parents):
+                if not parent.exists():
+                    parent.mkdir()
+                    new.append(parent)
+            with file.open("x", encoding="utf-8", newline="\n") as opened:
+                new.append(file)
+                opened.write(text)
+        return [*contents, *_ignore(project / ".gitignore")]
+    except OSError as error:
+        for path in reversed(new):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise ConfigError(f"can't write to {project}: {error.strerror or error}; nothing is written") from error
+
+
+def _ignore(file: Path) -> list[str]:
+    """Add the missing lines to .gitignore; returns its name if there are some."""
+    before = file.read_bytes() if file.exists() else b""
+    known = {line.strip().strip(b"/") for line in before.splitlines()}
+    missing = [line for line in IGNORED if line.strip("/").encode() not in known]
+    if missing:
+        start = b"\n" if before and not before.endswith(b"\n") else b""
+        with file.open("ab") as opened:
+            opened.write(start + b"".join(line.encode() + b"\n" for line in missing))
+    return [file.name] if missing else []
+
+
+def _say(project: Path, written: list[str]) -> None:
+    """Print what is written, and what to do next."""
+    root = project.resolve()
+    inside = next((parent for parent in root.parents if (parent / ".git").exists()), None)
+    if inside is not None and not (root / ".git").exists():
+        to_stderr(
+            f"GitHub runs workflows in {inside / '.github'} only: move {WORKFLOW} there, and let it work in {root}."
+        )
+    screen = console()
+    screen.print(safe(f"Written: {', '.join(written)}", 2000), soft_wrap=True)
+    enter = "" if root == Path.cwd() else f"cd {shlex.quote(str(project))} && "
+    screen.print("\nNext:", style="bold")
+    for command, purpose in {
+        f"{enter}evalstone ci": "score the cases and check the thresholds, as CI does",
+        "pytest": "each case as a test",
+        f"edit {EVALS}/system.py": f"call your system, then put your cases into {EVALS}/cases.jsonl",
+    }.items():
+        screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
