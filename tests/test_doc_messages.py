@@ -28,8 +28,6 @@ NO_MESSAGES = {
     "live.md: if not response.body: return None",
     "local-models.md: lms load NAME --context-length N",
     "local-models.md: truncating input prompt",  # in the log of a server
-    "other-systems.md: default model config",  # names of another system
-    "other-systems.md: default criterion timeout",
     "side-by-side.md: deepeval test run",
     "view.md: evalstone run shop.jsonl --scorer faithfulness",
 }

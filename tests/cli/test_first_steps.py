@@ -41,7 +41,7 @@ def folder(tmp_path: Path, evalstone: Evalstone) -> Path:
         "runs runs",
         "judges",
         "scorers",
-        *(f"scorers --from {tool}" for tool in ("mastra", "spring", "ragas", "deepeval")),
+        *(f"scorers --from {tool}" for tool in ("mastra", "deepeval", "phoenix")),
     ],
 )
 def test_what_is_printed_loses_no_word_however_narrow(folder: Path, evalstone: Evalstone, command: str) -> None:
@@ -187,7 +187,7 @@ def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
 
 def test_the_names_of_another_tool_are_listed_as_json(evalstone: Evalstone) -> None:
     names = json.loads(evalstone("scorers", "--from", "deepeval", "--json").stdout)
-    assert "FaithfulnessMetric" in [row["theirs"] for row in names["scorers"]]
+    assert "FaithfulnessMetric" in [row["theirs"] for row in names["names"]]
     one = json.loads(evalstone("scorers", "--from", "deepeval", "FaithfulnessMetric", "--json").stdout)
-    assert one["scorers"][0]["ours"] == "faithfulness(definition='deepeval')"
-    assert "truths_extraction_limit" in [row["theirs"] for row in one["options"]]
+    assert (one["names"][0]["kind"], one["names"][0]["ours"]) == ("scorer", "faithfulness(definition='deepeval')")
+    assert ("option", "truths_extraction_limit") in [(row["kind"], row["theirs"]) for row in one["names"]]

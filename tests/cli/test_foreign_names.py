@@ -33,11 +33,20 @@ def test_the_command_shows_the_options_of_a_scorer_a_call_and_an_option(evalston
     assert "RunConfig" in evalstone("scorers", "--from", "ragas").stdout
 
 
+def test_every_kind_of_name_is_listed_and_a_tool_is_known_by_its_package(evalstone: Evalstone) -> None:
+    shown = " ".join(evalstone("scorers", "--from", "@mastra/evals").stdout.split())
+    for title, name in (("Functions", "expectEvals"), ("Settings", "toolMocks"), ("Commands", "mastra dev")):
+        assert name in shown.partition(f"{title}: ")[2].partition(". ")[0]
+    assert "createBiasScorer" in evalstone("scorers", "--from", "mastra", "bias").stdout
+    done = evalstone("scorers", "contains", "regex")
+    assert (done.returncode, "name one scorer" in done.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("refernceTone", "mastra has no scorer, call or option 'refernceTone'; did you mean referenceTone?"),
-        ("zzz", "mastra has no scorer, call or option 'zzz'; see evalstone scorers --from mastra"),
+        ("refernceTone", "no name of mastra is like 'refernceTone'; did you mean referenceTone?"),
+        ("zzz", "no name of mastra is like 'zzz'; see evalstone scorers --from mastra"),
     ],
 )
 def test_the_command_refuses_a_name_that_the_system_does_not_have(evalstone: Evalstone, name: str, told: str) -> None:

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.scorers import SCORERS
-from evalstone.scorers.other_systems import SYSTEMS, Counterpart
-from evalstone.scorers.registry import TEMPLATES, parse_scorer
+from evalstone.scorers.other_systems import Name, guesses, lookup, system_named, table, words
+from evalstone.scorers.registry import parse_scorer
 from tests.parity.adapters import ADAPTERS
 from tests.parity.cases import read_cases
 
-ROWS = [(system, row) for system, rows in SYSTEMS.items() for row in rows]
-MASTRA = {row.theirs: row.ours for row in SYSTEMS["mastra"]}
+MASTRA = {row.theirs: row.ours for row in table("mastra") if row.kind == "scorer"}
 DATA = Path(__file__).parents[1] / "parity" / "data"
 
 SAME = (
@@ -32,16 +30,6 @@ FACTORIES = {
     "trajectory-code": "createTrajectoryScorerCode",
     "tone-consistency": "createToneScorer",
 }
-
-
-@pytest.mark.parametrize(("system", "row"), ROWS, ids=[f"{system}: {row.theirs}" for system, row in ROWS])
-def test_every_name_of_ours_is_a_scorer_that_can_be_built_as_it_is_written(system: str, row: Counterpart) -> None:
-    if not row.ours:
-        assert row.difference != "none"
-        return
-    name = row.ours.partition("(")[0]
-    assert name in SCORERS or name in TEMPLATES
-    assert parse_scorer(row.ours).signature
 
 
 def name_at_mastra(recorded: str) -> str:
@@ -65,12 +53,6 @@ def test_the_table_names_the_scorer_and_the_definition_that_the_recorded_cases_h
         assert (type(named), getattr(named, "definition", None)) == (type(scorer), getattr(scorer, "definition", None))
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_no_name_of_theirs_stands_twice(system: str) -> None:
-    names = [row.theirs for row in SYSTEMS[system]]
-    assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize(
     "theirs",
     [
@@ -82,4 +64,85 @@ def test_no_name_of_theirs_stands_twice(system: str) -> None:
     ],
 )
 def test_options_that_only_theirs_takes_are_named(theirs: str) -> None:
-    assert "refused" in next(row.difference for row in SYSTEMS["mastra"] if row.theirs == theirs)
+    assert "refused" in next(row.difference for row in table("mastra") if row.theirs == theirs)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("extractToolCalls", "extract tool call"),
+        ("create-faithfulness-scorer", "create faithfulness scorer"),
+        ("context_recall", "context recall"),
+        ("LLMTestCase", "llm test case"),
+        ("is-valid-openai-tools-call", "is valid openai tool call"),
+        ("rouge1", "rouge 1"),
+        ("classes of status", "classe of status"),
+    ],
+)
+def test_the_words_of_a_name_are_singulars(text: str, expected: str) -> None:
+    assert " ".join(words(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "likeness"),
+    [
+        ("createBiasScorer", "create_bias_scorer", 3),
+        ("BiasMetric (0.13)", "biasMetric", 3),
+        ("ToolCallF1", "tool calls f1", 3),
+        ("checks.toolOrder", "tool-order", 2),
+        ("Faithfulness", "ragas.metrics.Faithfulness", 2),
+        ("createBiasScorer", "bias", 1),
+        ("createBiasScorer", "BiasMetric", 1),
+        ("createBiasScorer", "createToxicityScorer", 0),
+        ("", "bias", 0),
+    ],
+)
+def test_names_are_compared_in_any_spelling(one: str, other: str, likeness: int) -> None:
+    assert Name(one).likeness(Name(other)) == likeness
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "expected"),
+    [
+        ("mastra", "extractToolCalls", ["extractToolCalls"]),
+        ("mastra", "listScoresByScorerId", ["listScoresByScorerId"]),
+        ("mastra", "create-faithfulness-scorer", ["createFaithfulnessScorer"]),
+        ("mastra", "import { createBiasScorer as b, checks } from '@mastra/evals'", ["createBiasScorer"]),
+        ("mastra", "faithfulness threshold", ["createFaithfulnessScorer", "FaithfulnessMetric (0.13)", "threshold"]),
+        ("spring", "new EvaluationRequest(text, documents, answer)", ["EvaluationRequest", "userText"]),
+        ("ragas", "context_recall", ["context_recall"]),
+        ("ragas", "from ragas.metrics import Faithfulness, ContextRecall", ["Faithfulness"]),
+        ("ragas", "testset generation", ["TestsetGenerator"]),
+        ("deepeval", "GEval criteria", ["criteria"]),
+        ("deepeval", "faithfulness threshold", ["threshold"]),
+        ("deepeval", "deepeval test run --repeat", ["--repeat"]),
+        ("deepeval", "dag", ["dag", "DAGMetric"]),
+        ("promptfoo", "not-llm-rubric", ["not-…", "llm-rubric"]),
+        ("promptfoo", "promptfoo:redteam:pii", ["promptfoo:redteam:…"]),
+        ("promptfoo", "npx promptfoo eval", ["promptfoo eval", "--output"]),
+        ("promptfoo", "contains-json schema", ["contains-json"]),
+        ("inspect", ".eval", [".eval"]),
+        ("mlflow", "labeling session", ["LabelingSession", "Labeling sessions"]),
+        ("openai-evals", "sample.output_text", ["sample.output_text"]),
+        ("lm-eval", "lm_eval --tasks", ["--tasks"]),
+        ("phoenix", "zzz", []),
+        ("phoenix", "  ", []),
+    ],
+)
+def test_what_a_user_types_is_found_first(system: str, text: str, expected: list[str]) -> None:
+    found = [row.theirs for row in lookup(system, text)]
+    assert found[: len(expected)] == expected
+    assert bool(found) == bool(expected)
+
+
+def test_the_options_of_a_scorer_come_with_it_and_no_others() -> None:
+    found = lookup("mastra", "createToneScorer")
+    assert {row.theirs for row in found if row.kind == "option" and not row.is_common} == {"referenceTone"}
+    assert {row.theirs for row in found if row.is_common} >= {"model", "scale"}
+    assert "model" not in [row.theirs for row in lookup("ragas", "RunConfig")]
+
+
+def test_a_name_that_is_not_found_has_the_nearest_and_a_system_its_packages() -> None:
+    assert guesses("mastra", "refernceTone") == ["referenceTone"]
+    named = {name: system_named(name) for name in ("@mastra/evals", "inspect_ai", "Spring AI", "lm_eval", "xyz", "")}
+    assert list(named.values()) == ["mastra", "inspect", "spring", "lm-eval", None, None]

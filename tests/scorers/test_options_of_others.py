@@ -1,4 +1,4 @@
-"""The table of other systems' options: what it names as ours exists, and what it must hold is there."""
+"""The tables of other systems' names: what they name as ours exists, and what they must hold is there."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from typing import Any
 import pytest
 
 import evalstone
-from evalstone import evaluate, parse_judge, scorers, targets, types
+from evalstone import evaluate, live, parse_judge, scorers, stats, targets, types
 from evalstone.agents import from_traces, messages
 from evalstone.cli.app import app
 from evalstone.compat import spring
+from evalstone.compat.imports.promptfoo import KNOWN
 from evalstone.datasets.columns import FIELD_NAMES
 from evalstone.errors import ConfigError
 from evalstone.scorers import Faithfulness, GEval, LLMClassifier, Pipeline, Scorer, Toxicity, parse_scorer
-from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, Option, bare, options_for
+from evalstone.scorers.other_systems import SYSTEMS, Counterpart, bare, table
 from evalstone.scorers.registry import SCORERS, TEMPLATES
+from evalstone.targets import parse_target
+from tests.test_docs import ROOT, headings
 
-ROWS = [(system, option) for system, options in OPTIONS.items() for option in options]
+ROWS = [(system, row) for system in SYSTEMS for row in table(system)]
 KINDS: dict[str, type[Scorer]] = {**SCORERS, **TEMPLATES}
-PUBLIC = (evalstone, scorers, targets, types, spring, messages, from_traces)
+PUBLIC = (evalstone, scorers, targets, types, live, stats, spring, messages, from_traces)
 PARAMETERS = re.compile(r"[a-z_]+=")
+FREE = {"--name", "--tag", "--ledger", "--out", "--html", "--markdown", "--csv", "--target-version"}
+PAGES = re.compile(r"docs/[\w/-]+\.md")
 COMMANDS: Any = app
 
 THEIRS = {
@@ -189,9 +194,12 @@ def check_parameters(form: str, ours: list[str]) -> None:
 
 def check_command(command: str, words: list[str]) -> None:
     """The command has each option, and takes its value."""
-    options = {
-        name: each for each in COMMANDS.get_command(None, command).params for name in (*each.opts, *each.secondary_opts)
-    }
+    found = COMMANDS.get_command(None, command)
+    assert found is not None, f"there is no evalstone {command}"
+    if words and words[0].isalpha() and words[0] != "RUN":
+        found = found.get_command(None, words.pop(0))
+        assert found is not None, f"evalstone {command} has no such command"
+    options = {name: each for each in found.params for name in (*each.opts, *each.secondary_opts)}
     while words:
         word = words.pop(0)
         if word == "RUN":
@@ -210,12 +218,18 @@ def check_value(option: str, value: str) -> None:
         assert value == "faithfulness"
     elif option == "--map":
         assert value.partition("=")[0] in FIELD_NAMES
-    elif option in ("--min", "--max", "--min", "--max", "--pass-rate"):
+    elif option == "--slice-by":
+        assert value.isidentifier()
+    elif option in ("--min", "--max", "--pass-rate"):
         assert re.fullmatch(r"faithfulness(@\d+)?=[\d.]+", value)
-    elif option in ("--concurrency", "--target-timeout", "--top", "--trials", "--limit"):
+    elif option == "--target":
+        assert ":" in value or parse_target(value).identity
+    elif option in ("--max-regression", "--max-difference"):
+        assert re.fullmatch(r"faithfulness=[\d.]+", value)
+    elif option in ("--concurrency", "--target-timeout", "--top", "--trials", "--limit", "--budget"):
         assert int(value)
     else:
-        assert option in ("--name", "--tag", "--ledger", "--out", "--html", "--markdown"), f"{option} is not checked"
+        assert option in FREE, f"{option} is not checked"
 
 
 def call_of(form: str) -> ast.Call:
@@ -228,37 +242,62 @@ def check_call(form: str) -> None:
     """What is called is public, and has these parameters; a scorer is made."""
     call = call_of(form)
     assert isinstance(call.func, ast.Name)
-    if call.func.id in KINDS:
-        assert parse_scorer(form).signature
+    if call.func.id in KINDS and not hasattr(evalstone, call.func.id):
+        assert "=…" in form or parse_scorer(form).signature
         return
-    (called, *_) = (getattr(module, call.func.id) for module in PUBLIC if hasattr(module, call.func.id))
+    called = public(call.func.id)
     assert not call.args
     assert {str(keyword.arg) for keyword in call.keywords} <= inspect.signature(called).parameters.keys()
 
 
-@pytest.mark.parametrize(
-    ("system", "option"),
-    ROWS,
-    ids=[f"{system}: {next(iter(option.scorers))}.{option.theirs}" for system, option in ROWS],
-)
-def test_every_option_of_ours_exists_as_it_is_written_and_what_is_absent_has_a_reason(
-    system: str, option: Option
-) -> None:
-    if not option.ours:
-        assert option.difference
-        return
-    for form in option.ours.replace("SCORER", "faithfulness").split(" or "):
-        if form.startswith("evalstone "):
-            _, command, *words = shlex.split(form)
-            check_command(command, words)
-        elif form.startswith("--"):
-            check_command("run", shlex.split(form))
-        elif PARAMETERS.match(form):
-            names = {str(keyword.arg) for keyword in call_of(f"f({form})").keywords}
-            takers = [name for name, kind in SCORERS.items() if names <= {field.name for field in fields(kind)}]
-            check_parameters(form, takers[:1] if option.is_common else list(option.scorers.values()))
-        else:
-            check_call(form)
+def public(name: str) -> Any:
+    found = [getattr(module, name) for module in PUBLIC if hasattr(module, name)]
+    assert found, f"{name} is not public"
+    return found[0]
+
+
+def check_page(form: str) -> None:
+    path, _, heading = form.partition("#")
+    assert (ROOT / path).is_file(), path
+    assert not heading or heading in headings(ROOT / path), form
+
+
+def check(row: Counterpart, form: str) -> None:
+    """What is named is there, and takes the values that are shown."""
+    if form.startswith("evalstone "):
+        _, command, *words = shlex.split(form)
+        check_command(command, words)
+    elif form.startswith("--"):
+        check_command("run", shlex.split(form))
+    elif form.startswith("docs/"):
+        check_page(form)
+    elif PARAMETERS.match(form):
+        assert row.kind == "option"
+        names = {str(keyword.arg) for keyword in call_of(f"f({form})").keywords}
+        takers = [name for name, kind in KINDS.items() if names <= {field.name for field in fields(kind)}]
+        check_parameters(form, takers[:1] if row.is_common else [name for name in row.of.values() if name in takers])
+    elif form in KINDS:
+        required = [f.name for f in fields(KINDS[form]) if f.init and f.default is MISSING]
+        assert set(required) <= {"default_factory"} or parse_scorer(form).signature
+    elif form.isidentifier():
+        assert public(form) is not None
+    else:
+        check_call(form)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_name_of_ours_exists_as_it_is_written_and_what_is_absent_has_a_reason(system: str) -> None:
+    wrong: list[str] = []
+    for row in table(system):
+        if not row.ours and not row.difference:
+            wrong.append(f"{row.theirs}: no reason")
+        for form in filter(None, row.ours.replace("SCORER", "faithfulness").split(" or ")):
+            try:
+                check(row, form)
+            except Exception as error:  # noqa: BLE001 - all of them are shown
+                wrong.append(f"{row.theirs}: {form}: {type(error).__name__} {error}")
+        wrong += [f"{row.theirs}: {page}" for page in PAGES.findall(row.difference) if not (ROOT / page).is_file()]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -286,38 +325,32 @@ def test_a_wrong_call_in_the_table_is_found(form: str) -> None:
         check_call(form)
 
 
-@pytest.mark.parametrize("system", OPTIONS)
+@pytest.mark.parametrize("system", THEIRS)
 def test_every_option_of_the_other_systems_has_a_row(system: str) -> None:
     missing: list[str] = []
-    common = {option.theirs for option in OPTIONS[system] if option.is_common}
-    known = {bare(row.theirs) for row in SYSTEMS[system]}
+    options = [row for row in table(system) if row.kind == "option"]
+    common = {option.theirs for option in options if option.is_common}
+    known = {bare(row.theirs) for row in table(system) if row.kind == "scorer"}
     for line in THEIRS[system].strip().splitlines():
         owner, _, names = line.strip().partition(": ")
-        rows = {option.theirs for option in OPTIONS[system] if owner in map(bare, option.scorers)}
+        rows = {option.theirs for option in options if owner in map(bare, option.of)}
         rows |= common if owner in known else set[str]()
         missing += [f"{owner}: {name}" for name in names.split() if name not in rows]
     assert missing == []
 
 
-@pytest.mark.parametrize("system", OPTIONS)
-def test_a_section_names_the_scorer_that_the_names_give_and_an_option_once(system: str) -> None:
-    ours = {row.theirs: row.ours.partition("(")[0] for row in SYSTEMS[system]}
-    seen: set[tuple[str, str]] = set()
-    for option in OPTIONS[system]:
-        for theirs, scorer in option.scorers.items():
-            assert scorer == "" or ours[theirs] == scorer
-            assert scorer or not ours.get(theirs), f"{theirs} is {ours.get(theirs)}"
-            assert (theirs, option.theirs) not in seen
-            seen.add((theirs, option.theirs))
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_name_stands_once_and_an_option_is_of_a_scorer_or_call(system: str) -> None:
+    names = [(row.theirs, row.kind == "option", row.owners if row.kind == "option" else "") for row in table(system)]
+    assert [name for name in dict.fromkeys(names) if names.count(name) > 1] == []
+    kinds = {"scorer", "option", "function", "command", "setting", "page"}
+    assert {row.kind for row in table(system)} <= kinds
+    assert all(bool(row.of) == (row.kind == "option") for row in table(system))
 
 
-def test_the_options_of_a_name_are_those_of_a_scorer_a_call_and_an_option() -> None:
-    assert [option.ours for option in options_for("mastra", "createToneScorer")] == ["reference_tone='…'"]
-    assert {option.theirs for option in options_for("ragas", "RunConfig")} >= {"timeout", "seed"}
-    assert [option.theirs for option in options_for("deepeval", "Strict_Mode")] == ["strict_mode"]
-    assert {next(iter(option.scorers)) for option in options_for("mastra", "discrepancyThreshold")} == {
-        "createNoiseSensitivityScorerLLM"
-    }
+def test_every_type_of_assertion_of_promptfoo_has_a_row() -> None:
+    known = {row.theirs for row in table("promptfoo") if row.kind == "scorer"}
+    assert KNOWN - known == set()
 
 
 TOLD = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import evalstone
 from evalstone._core.display import safe
 from evalstone.cli import completion, options
-from evalstone.cli.options import Value, option
+from evalstone.cli.options import Value, Values, option
 from evalstone.cli.output import console, deliver, json_lines, table
 from evalstone.cli.values import judge_spec, scorer_specs
-from evalstone.errors import ConfigError, near, unknown
+from evalstone.errors import ConfigError, unknown
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
     from evalstone.scorers.described import Described
+    from evalstone.scorers.other_systems import Counterpart
 
 SCORER_COLUMNS = ("required fields", "direction", "judge calls", "what it measures")
 COMPOSITE_JUDGES = {
@@ -33,10 +34,12 @@ COMPOSITE_JUDGES = {
 
 
 def scorers(
-    name: Annotated[
-        Value,
+    names: Annotated[
+        Values,
         options.argument(
-            "SCORER", "A scorer to describe, or with --from, a name that the tool uses.", complete=completion.scorers
+            "SCORER",
+            "A scorer to describe, or with --from, a name or words that the tool uses.",
+            complete=completion.scorers,
         ),
     ] = None,
     system: Annotated[
@@ -44,7 +47,7 @@ def scorers(
         option(
             "--from TOOL",
             "Options",
-            "Show what mastra, spring, ragas or deepeval call scorers, and the options of SCORER.",
+            "Show the names of another tool, or what to use here for SCORER.",
             complete=completion.tools,
         ),
     ] = None,
@@ -52,17 +55,21 @@ def scorers(
 ) -> int:
     """List the scorers, or describe one.
 
-    Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists another tool's
-    names for scorers. SCORER is then a scorer, a call or an option of that tool, to show the counterpart of each
-    option: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
+    Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists what mastra,
+    spring, ragas, deepeval, promptfoo, inspect, mlflow, phoenix, openai-evals or lm-eval call things. SCORER is then
+    anything that the tool's users write, such as a scorer, function, command, setting or page, in any spelling, or
+    several words: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval GEval criteria.
     """
     from evalstone.scorers import SCORERS, parse_scorers
     from evalstone.scorers import described as of
     from evalstone.scorers.registry import PLUGINS, TEMPLATES, plugged_in
 
     if system is not None:
-        _list_foreign(system, name, as_json=as_json)
+        _list_foreign(system, " ".join(names or []), as_json=as_json)
         return ExitCode.OK
+    if len(names or []) > 1:
+        raise ConfigError("name one scorer; several words are only looked up with --from TOOL")
+    name = names[0] if names else None
     if name is None:
         if as_json:
             own = [each.to_dict() for each in of.built_in()]
@@ -186,53 +193,83 @@ def _describe_scorer(described: Described) -> None:
         screen.print(f"  {kind.advice}")
 
 
-def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:
-    """Print a tool's scorers or, for a name, its options, with their counterparts here. Raises ConfigError for an
+def _list_foreign(tool: str, text: str, *, as_json: bool) -> None:
+    """Print what a tool's names are here: all of them, or those that are meant by a text. Raises ConfigError for an
     unknown tool or name."""
-    from rich.text import Text
-
     from evalstone._core.file_format import COUNTERPARTS_FORMAT
     from evalstone._core.json import to_jsonable
-    from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
+    from evalstone.scorers.other_systems import SYSTEMS, guesses, lookup, system_named
+    from evalstone.scorers.other_systems import table as names_of
 
-    system = tool.lower()
-    if system not in SYSTEMS:
+    if (system := system_named(tool)) is None:
         raise ConfigError(unknown("tool", tool, SYSTEMS))
+    rows = lookup(system, text) if text.strip() else names_of(system)
+    if not rows:
+        meant = " or ".join(guesses(system, text))
+        hint = f"did you mean {meant}?" if meant else f"see evalstone scorers --from {system}"
+        raise ConfigError(f"no name of {system} is like {text!r}; {hint}")
+    if deliver(json_lines(as_json, {"format": COUNTERPARTS_FORMAT, "system": system, "names": to_jsonable(rows)})):
+        return
+    if text.strip():
+        _print_foreign(system, rows)
+    else:
+        _print_all_foreign(system, rows)
+
+
+def _print_foreign(system: str, rows: Sequence[Counterpart]) -> None:
+    """Print names with what to use here, those that aren't options first."""
+    from rich.text import Text
+
     screen = console()
-    scorers = [row for row in SYSTEMS[system] if name is None or bare(row.theirs).lower() == name.lower()]
-    shown = [] if name is None else options_for(system, name)
-    shown += [option for option in OPTIONS[system] if scorers and (name is None or option.is_common)]
-    if (scorers or shown) and deliver(
-        json_lines(
-            as_json,
-            {"format": COUNTERPARTS_FORMAT, "scorers": to_jsonable(scorers), "options": to_jsonable(shown)},
-        )
-    ):
-        return
-    if scorers:
-        rows = table(system, "evalstone", "difference in meaning")
-        for row in scorers:
-            rows.add_row(row.theirs, Text(row.ours or "-", style="bold"), Text(row.difference, style="dim"))
-        screen.print(rows)
-    if name is None:
-        known = [bare(row.theirs) for row in SYSTEMS[system]]
-        calls = dict.fromkeys(call for option in OPTIONS[system] for call in option.scorers if bare(call) not in known)
-        screen.print(f"\nOptions: {', '.join(calls)}.")
-        screen.print(
-            f"evalstone scorers --from {system} NAME shows the options of a scorer or of one of these.", style="dim"
-        )
-        screen.print("evalstone scorers NAME describes an evalstone scorer.", style="dim")
-        return
-    if not shown:
-        names = {known for option in OPTIONS[system] for known in (*option.scorers, option.theirs)}
-        guesses = " or ".join(near(name, names | {row.theirs for row in SYSTEMS[system]}))
-        hint = f"did you mean {guesses}?" if guesses else f"see evalstone scorers --from {system}"
-        raise ConfigError(f"{system} has no scorer, call or option {name!r}; {hint}")
-    rows = table(f"option of {system}", "of", "evalstone", "difference")
-    for row in shown:
-        ours = Text(row.ours or "absent", style="bold")
-        rows.add_row(row.theirs, row.of, ours, Text(row.difference, style="dim"))
-    screen.print(rows)
+    options_of = [row for row in rows if row.kind == "option"]
+    for shown in ([row for row in rows if row.kind != "option"], options_of):
+        if not shown:
+            continue
+        if shown is options_of and len(shown) < len(rows):
+            screen.print()
+        titles = ["option", "of"] if shown is options_of else ["kind"] if len({row.kind for row in shown}) > 1 else []
+        if screen.width < _least_width(shown):
+            for row in shown:
+                of = f" of {row.owners}" if row.owners else ""
+                note = f" ({row.difference})" if row.difference else ""
+                screen.print(Text(f"{row.theirs}{of}: {row.ours or 'absent'}{note}"))
+            continue
+        grid = table(*([system, "kind"] if titles == ["kind"] else titles or [system]), "evalstone", "difference")
+        for row in shown:
+            more = [row.owners or row.kind] * bool(titles)
+            ours, note = Text(row.ours or "absent", style="bold"), Text(row.difference, style="dim")
+            grid.add_row(row.theirs, *more, ours, note)
+        screen.print(grid)
+
+
+def _least_width(rows: Sequence[Counterpart]) -> int:
+    """The width of a table of names whose longest words aren't broken."""
+    columns = zip(*((row.theirs, row.owners or row.kind, row.ours, row.difference) for row in rows), strict=True)
+    return sum(max((len(word) for cell in cells for word in cell.split()), default=0) + 2 for cells in columns)
+
+
+def _print_all_foreign(system: str, rows: Sequence[Counterpart]) -> None:
+    """Print the scorers of a system with what to use here, and all its other names."""
+    from evalstone.scorers.other_systems import bare
+
+    _print_foreign(system, [row for row in rows if row.kind == "scorer"])
+    known = {bare(row.theirs) for row in rows}
+    others: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.kind == "option":
+            others.setdefault("options of", {}).update(
+                dict.fromkeys(name for name in row.of if bare(name) not in known)
+            )
+        elif row.kind != "scorer":
+            others.setdefault(f"{row.kind}s", {})[row.theirs] = None
+    screen = console()
+    for kind, names in others.items():
+        if names:
+            screen.print(f"\n{kind.capitalize()}: {', '.join(names)}.")
+    screen.print(
+        f"\nevalstone scorers --from {system} NAME shows what to use for one of these, and the options of a scorer."
+    )
+    screen.print("evalstone scorers NAME describes an evalstone scorer.", style="dim")
 
 
 def judges(

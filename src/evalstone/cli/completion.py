@@ -59,8 +59,14 @@ def words(*values: str) -> Complete:
 
 
 def scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
-    """The names of scorers."""
+    """The names of scorers, or of the tool that is named."""
     from evalstone.scorers.registry import PLUGINS, SCORERS
+
+    if tool := given.get("system"):
+        from evalstone.scorers.other_systems import bare, system_named, table
+
+        system = system_named(tool)
+        return [] if system is None else list(dict.fromkeys(bare(row.theirs) for row in table(system)))
 
     return [*SCORERS, *PLUGINS.names()]
 
@@ -117,7 +123,7 @@ def fields(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
 
 
 def tools(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
-    """The tools whose names of scorers are known."""
+    """The tools whose names are known."""
     from evalstone.scorers.other_systems import SYSTEMS
 
     return list(SYSTEMS)
