@@ -227,18 +227,19 @@ def _print_foreign(system: str, rows: Sequence[Counterpart]) -> None:
             continue
         if shown is options_of and len(shown) < len(rows):
             screen.print()
-        titles = ["option", "of"] if shown is options_of else ["kind"] if len({row.kind for row in shown}) > 1 else []
+        kinds = {row.kind for row in shown}
+        more = ["of"] if shown is options_of else ["kind"] * (len(kinds) > 1)
+        titles = ["option" if shown is options_of else system, *more, "evalstone", "difference"]
         if screen.width < _least_width(shown):
+            screen.print(" · ".join(titles))
             for row in shown:
-                of = f" of {row.owners}" if row.owners else ""
-                note = f" ({row.difference})" if row.difference else ""
-                screen.print(Text(f"{row.theirs}{of}: {row.ours or 'absent'}{note}"))
+                cells = (row.theirs, *[row.owners or row.kind] * len(more), row.ours or "absent", row.difference)
+                screen.print(Text(" · ".join(filter(None, cells))))
             continue
-        grid = table(*([system, "kind"] if titles == ["kind"] else titles or [system]), "evalstone", "difference")
+        grid = table(*titles)
         for row in shown:
-            more = [row.owners or row.kind] * bool(titles)
             ours, note = Text(row.ours or "absent", style="bold"), Text(row.difference, style="dim")
-            grid.add_row(row.theirs, *more, ours, note)
+            grid.add_row(row.theirs, *[row.owners or row.kind] * len(more), ours, note)
         screen.print(grid)
 
 
