@@ -31,9 +31,27 @@ _LAUNCHER = re.compile(r"(?:\$ |(?:npx|pnpm|uvx|uv run|python -m) |new )+")
 _AFFIXES = {"create", "make", "new", "get", "metric", "scorer", "evaluator", "grader", "llm", "code", "score"}
 """Words at the ends of a name that don't tell names apart: `createBiasScorer`, `BiasMetric`."""
 _NO_WORDS = frozenset(
-    ("a", "an", "and", "do", "for", "from", "how", "i", "import", "in", "is", "my", "of", "or", "the")
+    (
+        "a",
+        "an",
+        "and",
+        "do",
+        "for",
+        "from",
+        "how",
+        "i",
+        "import",
+        "in",
+        "is",
+        "my",
+        "of",
+        "or",
+        "the",
+        "to",
+        "use",
+        "what",
+    )
 )
-_NO_WORDS |= {"to", "use", "what", "with"}
 
 
 @dataclass(frozen=True)
