@@ -58,7 +58,7 @@ def test_a_built_in_scorer_is_described_as_on_the_command_line_with_its_prompts(
 ) -> None:
     client, first, _ = shown
     data = client.get("/scorers/faithfulness.json").json
-    assert scorers("faithfulness", as_json=True) == 0
+    assert scorers(["faithfulness"], as_json=True) == 0
     said = json.loads(capsys.readouterr().out)
     assert {name: data[name] for name in said} == said
     assert [prompt["kind"] for prompt in data["prompts"]] == ["list_claims", "verify_claims"]
