@@ -1,6 +1,7 @@
 """An agent as LangGraph builds them: `invoke` takes a state with messages, and returns it with more of them.
 
-A compiled graph of LangGraph goes in the place of `Graph()`: what it returns is read as it is.
+A compiled graph of LangGraph is a target itself, since its schema says what it takes. This one has no schema, so a
+function asks it.
 """
 
 from __future__ import annotations

@@ -15,12 +15,6 @@ from evalstone import evaluate
 CASES = Path(__file__).with_name("cases.jsonl")
 bot = Agent(TestModel(custom_output_text="She was born in 1815."), instructions="Answer in one sentence.")
 
-
-async def agent(*, input: str) -> object:
-    """The agent's answer. The library's own result is read, with its messages and tokens."""
-    return await bot.run(input)
-
-
 if __name__ == "__main__":
-    run = evaluate(CASES, "contains", target=agent, ledger=None)
+    run = evaluate(CASES, "contains", target=bot, ledger=None)
     print(run)

@@ -56,6 +56,20 @@ def calls(folder: Path) -> int:
 RIGHT = ("-s", "contains(expected=right)")
 
 
+@pytest.mark.parametrize("address", ["graph_in_file.py:graph", "graph_in_module:graph"])
+def test_a_graph_is_a_target_by_its_address(evalstone: Evalstone, tmp_path: Path, address: str) -> None:
+    file = tmp_path / f"{address.partition(':')[0].removesuffix('.py')}.py"
+    file.write_text(
+        "class Graph:\n    def get_input_jsonschema(self): return {'type': 'string'}\n"
+        "    def invoke(self, question): return 'right'\n\ngraph = Graph()\n"
+    )
+    (tmp_path / "one.jsonl").write_text('{"input": "Which?"}')
+    done = evalstone("run", "one.jsonl", "--target", address, *RIGHT, "-q")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"Target code: {file}\n"
+    assert f" · target {address} · " in done.stdout
+
+
 def test_a_target_answers_in_trials_and_its_answers_are_kept(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "4", *RIGHT, "-o", "out", "-q")
     assert done.returncode == 5, done.stderr

@@ -107,7 +107,7 @@ def test_whatever_can_be_called_with_a_sample_s_fields_is_a_target(value: Any, n
     ("value", "problem"),
     [
         (NeedsArguments, r"NeedsArguments is a class that needs arguments .*; give an instance"),
-        (Graph(), r"the target Graph can't be called: wrap it in a function, such as def agent"),
+        (Graph(), r"Graph has no schema that says what it takes: wrap it in a function, such as def agent"),
         (Graph, r"has an unknown parameter|is a class"),
         (words, r"words yields; return one answer instead"),
         (dict, r"can't be read|is a class"),

@@ -114,6 +114,14 @@ def find(address: str, what: str) -> Any:
     return value
 
 
+def file_of(address: str) -> str:
+    """The file of the module at an address that was found; "" if it has none."""
+    address = address.strip()
+    if in_file := _FILE.fullmatch(address):
+        return str((folder() / Path(in_file[1]).expanduser()).resolve())
+    return _file(sys.modules[address.partition(":")[0]])
+
+
 def installed(address: str, named: str) -> Any:
     """The object at the address `module:name` of an installed module; no folder is searched.
 

@@ -312,12 +312,15 @@ def tool_files(target: Target | None) -> list[str]:
 
 def function_files(*owners: Target | User | None) -> list[str]:
     """The files of the functions of targets and users, each once."""
+    from evalstone.targets.frameworks import Asked
+
     files: dict[str, None] = {}
     for owner in owners:
         function: Any = getattr(owner, "function", None)
         while isinstance(function, functools.partial):
             function = cast("functools.partial[Any]", function).func
-        if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
+        module = sys.modules.get(getattr(function, "__module__", ""))
+        if file := function.file if isinstance(function, Asked) else getattr(module, "__file__", None):
             files[file] = None
     return list(files)
 

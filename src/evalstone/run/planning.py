@@ -21,9 +21,10 @@ from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
 from evalstone.scorers.registry import specs_of
 from evalstone.targets import Target, User, parse_target, parse_user
+from evalstone.targets.frameworks import FrameworkObject
 
-TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
-"""A function, an address such as "my_app:agent", a table of settings, or a Target."""
+TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | FrameworkObject | Target"
+"""A function, a graph or an agent, an address such as "my_app:agent", a table of settings, or a Target."""
 UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
 """A list of messages, a function or its address, a judge or its name, a table of settings, or a User."""
 

@@ -1,6 +1,7 @@
 """Targets by address.
 
-    my_app:agent                        a function of an installed module, or of one in the current folder
+    my_app:agent                        a function, a graph or an agent of an installed module, or of one in the
+                                        current folder
     path/to/agent.py:answer             a function of a file
     cmd:python agent.py                 a command
     https://host/v1/chat/completions    an HTTP service
@@ -19,7 +20,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-from evalstone._core.addresses import find, is_address
+from evalstone._core.addresses import file_of, find, is_address
 from evalstone._core.code_identity import is_own_code
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import excerpt
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from evalstone.targets.replay import RecordedRun
 
 FORMS = "module:function, file.py:function, cmd:COMMAND, https://…, provider/model or replay:RUN"
-WRAP = "wrap it in a function, such as def agent(*, input): return graph.invoke(…)"
 
 _HOST = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+):\d+(/|$)")
 """A host with a port, where a module with a function is expected."""
@@ -153,8 +153,8 @@ def _is_command(address: str) -> bool:
 
 
 def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target:
-    """A target from a function, a callable object, a class of callable objects, or a Target. address: where it was
-    found."""
+    """A target from a function, a callable object, a class of callable objects, an object of a framework, or a Target.
+    address: where it was found."""
     if inspect.isclass(value) and issubclass(value, Target):
         arguments = _arguments(value, settings)
         try:
@@ -175,7 +175,11 @@ def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target
         kind = cast("type[Any]", type(value))
         if kind.__module__ == "builtins":
             raise ConfigError(_no_target(value))
-        raise ConfigError(f"the target {address or kind.__qualname__} can't be called: {WRAP}")
+        from evalstone.targets.frameworks import asked  # noqa: PLC0415
+
+        file = file_of(address) if address else ""
+        address = address or f"{kind.__module__}:{kind.__qualname__}"
+        value = asked(value, address, file)
     label = {"label": address} if address and "label" not in settings else {}
     return _built(FunctionTarget, "function", value, {**label, **settings})
 
