@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone._core.environment import expanded
+from evalstone import Failed, evaluate
+from evalstone._core.environment import expanded, expanded_words
 from evalstone._core.redaction import masked
 from evalstone.errors import ConfigError
 from evalstone.judges import parse_judge
@@ -90,3 +92,43 @@ def test_the_url_of_a_ledger_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "pass-0c1d2e3f" not in masked("password pass-0c1d2e3f failed")
     with pytest.raises(ConfigError, match=r"ledger.* NOT_SET"):
         Ledger("postgresql://ada:$NOT_SET@db.example/l")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("ask --host $MY_HOST", ["ask", "--host", "router.example"]),
+        ("ask '$MY_HOST' $$MY_HOST", ["ask", "$MY_HOST", "$MY_HOST"]),
+        ("ask \"it's ${MY_HOST}\" '$A'", ["ask", "it's router.example", "$A"]),
+        ('ask "a\\"$MY_HOST" \\$MY_HOST', ["ask", 'a"router.example', "$MY_HOST"]),
+        ("ask --x=$SPACED", ["ask", "--x=two words' \"$MY_KEY"]),
+        ("awk $1 $(date)", ["awk", "$1", "$(date)"]),
+    ],
+)
+def test_variables_of_a_command_are_expanded_as_in_a_shell_and_never_split(
+    command: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPACED", "two words' \"$MY_KEY")
+    assert expanded_words(command, "the command") == words
+
+
+def test_the_values_in_a_command_are_in_no_name_and_no_record(tmp_path: Path) -> None:
+    code = "import sys; print('{\"output\": \"' + sys.argv[1][-4:] + '\"}')"
+    (tmp_path / "agent.py").write_text(code)
+    command = f"cmd:{sys.executable} {tmp_path}/agent.py --key=$MY_KEY"
+    run = evaluate([{"input": "Which?", "reference": "6c7d"}], "contains", target=command, ledger=None)
+    assert run["contains"].mean == 1
+    assert run.target is not None
+    assert parse_target("cmd:python agent.py --key $MY_KEY").name == "cmd:python agent.py --key ***"
+    assert "0c1d2e3f" not in repr((run, [*run]))
+    failed = evaluate(
+        [{"input": "Which?"}], "contains(expected=x)", target=f"cmd:{sys.executable} $MY_KEY", ledger=None
+    )
+    outcome = failed[0].outcome
+    assert isinstance(outcome, Failed)
+    assert "can't open file" in outcome.error
+    assert "0c1d2e3f" not in outcome.error
+    with pytest.raises(
+        ConfigError, match=r"^the command of the target needs the environment variable NOT_SET, which is"
+    ):
+        evaluate([{"input": "Which?"}], "contains(expected=x)", target="cmd:python $NOT_SET", ledger=None)

@@ -101,12 +101,19 @@ def test_an_experiment_that_is_named_is_opened_and_started(tmp_path: Path, serve
 
 
 @pytest.mark.slow
-def test_an_address_beyond_loopback_needs_a_token(tmp_path: Path, serve: Serve) -> None:
+def test_an_address_beyond_loopback_needs_a_token(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_run(run_of(["1"]), tmp_path / "results")
     _, address = serve("results", "--host", "0.0.0.0")
     assert re.search(r"\?token=\S{20,}", address)
     _, own = serve("results", "--token", "mine")
     assert own.endswith("?token=mine")
+    monkeypatch.setenv("MY_TOKEN", "t-0c1d2e3f")
+    _, named = serve("results", "--token", "$MY_TOKEN")
+    assert named.endswith("?token=$MY_TOKEN")
+    with build_opener(HTTPCookieProcessor()).open(named.replace("$MY_TOKEN", "t-0c1d2e3f")) as reply:
+        assert reply.status == 200
 
 
 @pytest.mark.parametrize(
@@ -119,6 +126,7 @@ def test_an_address_beyond_loopback_needs_a_token(tmp_path: Path, serve: Serve) 
         (["results", "--host", "0.0.0.0", "--token", ""], "--token"),
         (["results", "--host", "0.0.0.0", "--token", "  "], "--token"),
         (["results", "--token", "\udcff"], "--token"),
+        (["results", "--token", "$NOT_SET"], "--token needs the environment variable NOT_SET"),
         (["results", "--datasets", "results"], "ledger"),
     ],
 )

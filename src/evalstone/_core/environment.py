@@ -1,14 +1,24 @@
-"""Environment variables in settings: keys, headers and URLs may contain `$NAME`."""
+"""Environment variables in settings: keys, headers, tokens, URLs and commands may contain `$NAME`."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 
 from evalstone._core.redaction import register, register_url
 from evalstone.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
+
+_REFERENCE = rf"(?P<reference>{_VARIABLE.pattern})"
+_QUOTED = re.compile(rf"""'[^']*'|"(?P<double>(?:\\.|[^"\\])*)"|\\.|{_REFERENCE}""", re.DOTALL)
+_DOUBLE_QUOTED = re.compile(rf"\\.|{_REFERENCE}", re.DOTALL)
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text is a variable alone, `$NAME` or `${NAME}`, which says nothing of its value."""
+    return text != "$$" and _VARIABLE.fullmatch(text) is not None
 
 
 def expanded(text: str, setting: str) -> str:
@@ -25,6 +35,26 @@ def expanded_url(text: str, setting: str) -> str:
     url = _expanded(text, setting, secret=False)
     register_url(url)
     return url
+
+
+def expanded_words(command: str, setting: str) -> list[str]:
+    """The words of a command, quoted as in a shell, with the values of environment variables as in `expanded`.
+
+    Single quotes keep `$NAME` as it is, and a value is never split into words. Raises ValueError if a quotation isn't
+    closed.
+    """
+    values: list[str] = []
+
+    def marked(match: re.Match[str]) -> str:
+        if match.lastgroup == "double":
+            return f'"{_DOUBLE_QUOTED.sub(marked, match["double"])}"'
+        if match["reference"] is None:
+            return match[0]
+        values.append(expanded(match[0], setting))
+        return f"\0{len(values) - 1}\0"
+
+    words = shlex.split(_QUOTED.sub(marked, command))
+    return [re.sub(r"\0(\d+)\0", lambda mark: values[int(mark[1])], word) for word in words]
 
 
 def _expanded(text: str, setting: str, *, secret: bool) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
+from evalstone._core.environment import expanded
 from evalstone._core.front_ends import Setting
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, argument, option
@@ -72,7 +73,12 @@ def view(
     ] = None,
     token: Annotated[
         Value,
-        option("--token TEXT", "Running", "What the address must contain once.", default="a new one, beyond loopback"),
+        option(
+            "--token TEXT",
+            "Running",
+            "What the address must contain once; $NAME is an environment variable.",
+            default="a new one, beyond loopback",
+        ),
     ] = None,
 ) -> int:
     """Look at runs in a browser.
@@ -125,7 +131,7 @@ def view(
     if token is not None and not (token.strip() and token.isprintable()):
         raise ConfigError(invalid(Setting("token"), "text", token))
     is_loopback = host in LOOPBACK or _is_loopback(host)
-    password = token if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
+    password = expanded(token, "--token") if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
     experiments = Experiments(shelf, ExperimentFiles(Path(), files, experiment_in), "" if is_loopback else NOT_HERE)
     app = application(
         shelf,
@@ -138,7 +144,8 @@ def view(
     listener = _listening(host, port)
     bound = listener.getsockname()[1]
     shown = "localhost" if host in (*LOOPBACK, *WILDCARDS) else f"[{host}]" if ":" in host else host
-    query = f"?token={quote(password, safe='')}" if password else ""
+    printed = token if token is not None and token != password else quote(password, safe="")
+    query = f"?token={printed}" if password else ""
     to_stderr(f"Open http://{shown}:{bound}{path}{query}  (Ctrl-C stops)")
     config = uvicorn.Config(
         app,

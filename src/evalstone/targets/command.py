@@ -24,6 +24,7 @@ from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
 from evalstone._core.declarations import Range
+from evalstone._core.environment import expanded_words, is_reference
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone._core.redaction import command_secrets, is_distinct, masked, register, without
@@ -66,32 +67,41 @@ class CommandTarget(Target):
     """Both ends of three pipes."""
 
     command: str
-    """The program and its arguments, quoted as in a shell. It runs in the current folder."""
+    """The program and its arguments, quoted as in a shell. It runs in the current folder. `$NAME` and `${NAME}` are
+    environment variables, except in single quotes; `$$` is a dollar sign."""
     max_output_bytes: Annotated[int, Range(1)] = 8_000_000
     """The most bytes that it may write to stdout. They may have a list or object per 32 bytes: 250,000 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            words = self.words
+            words = shlex.split(self.command)
         except ValueError as error:
             raise ConfigError(f"the command {masked(self.command)!r} can't be read: ", error) from None
         if not words or not words[0]:
             raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
         if "\0" in self.command:
             raise ConfigError("the command has a NUL character")
-        register(*command_secrets(words))
+        register(*self._secrets)
 
     @property
     def words(self) -> list[str]:
-        """The program and its arguments."""
-        return shlex.split(self.command)
+        """The program and its arguments, with the values of environment variables. Raises ConfigError for a variable
+        that is not set."""
+        words = expanded_words(self.command, "the command of the target")
+        register(*command_secrets(words))
+        return words
+
+    @property
+    def _secrets(self) -> list[str]:
+        """The secrets in the command itself. The name of a variable is none."""
+        return [secret for secret in command_secrets(shlex.split(self.command)) if not is_reference(secret)]
 
     @property
     def name(self) -> str:
         """The address, without secrets. A long one is cut, with a hash of the whole command. The hash is also there if
         a secret looks like ordinary text, such as `--token=test`: it may be none, and change the answers."""
-        secrets = {*command_secrets(self.words)}
+        secrets = {*self._secrets}
         command = without(masked(self.command.strip()), secrets)
         line = " ".join(command.split())
         if distinct := all(map(is_distinct, secrets)):
@@ -104,7 +114,8 @@ class CommandTarget(Target):
         return f"cmd:{line[:_LONGEST_NAME]}{cut} ({content_hash(hashed)[:8]})"
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a program that doesn't exist, or isn't executable."""
+        """Raise ConfigError for a program that doesn't exist, or isn't executable, and for a variable that is not
+        set."""
         if not hasattr(os, "killpg"):
             raise ConfigError("commands as targets need process groups, which this system does not have")
         program = self.words[0]
