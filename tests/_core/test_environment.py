@@ -119,7 +119,8 @@ def test_the_values_in_a_command_are_in_no_name_and_no_record(tmp_path: Path) ->
     run = evaluate([{"input": "Which?", "reference": "6c7d"}], "contains", target=command, ledger=None)
     assert run["contains"].mean == 1
     assert run.target is not None
-    assert parse_target("cmd:python agent.py --key $MY_KEY").name == "cmd:python agent.py --key ***"
+    parse_target({"address": "http://localhost/v1/responses", "headers": {"Authorization": "Bearer $MY_KEY"}})
+    assert parse_target("cmd:python agent.py --key $MY_KEY").name == "cmd:python agent.py --key $MY_KEY"
     assert "0c1d2e3f" not in repr((run, [*run]))
     failed = evaluate(
         [{"input": "Which?"}], "contains(expected=x)", target=f"cmd:{sys.executable} $MY_KEY", ledger=None

@@ -16,11 +16,6 @@ _QUOTED = re.compile(rf"""'[^']*'|"(?P<double>(?:\\.|[^"\\])*)"|\\.|{_REFERENCE}
 _DOUBLE_QUOTED = re.compile(rf"\\.|{_REFERENCE}", re.DOTALL)
 
 
-def is_reference(text: str) -> bool:
-    """Whether a text is a variable alone, `$NAME` or `${NAME}`, which says nothing of its value."""
-    return text != "$$" and _VARIABLE.fullmatch(text) is not None
-
-
 def expanded(text: str, setting: str) -> str:
     """A key or a header with the values of environment variables for `$NAME` and `${NAME}`; `$$` is a dollar sign.
 

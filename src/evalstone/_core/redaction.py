@@ -64,6 +64,7 @@ _ESCAPED = f"{_BACKSLASH}{{0,99}}"
 _NOT_ESCAPED = r"(?<!\\)(?<!5[cC])"
 _LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
 _ENTITIES = {'"': "quot", "'": "apos", "&": "amp", "<": "lt", ">": "gt"}
+_REFERENCE = re.compile(r"\$(?:\{\w+\}|[A-Za-z_]\w*)")
 _SCHEME = re.compile(r"(?:bearer|basic|token|negotiate)\s+", re.IGNORECASE)
 # It needs a long run of letters and digits; those in model names, such as meta-llama-3.1-8b-instruct, are shorter.
 _RANDOM = re.compile(r"(?=[\w.~+=-]{20,}$)(?:.*[^A-Za-z0-9])?(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}.*")
@@ -119,7 +120,8 @@ class Redactor:
         self._lock = threading.Lock()
 
     def register(self, *secrets: str) -> None:
-        """Add secrets. Those that look like ordinary text are ignored."""
+        """Add secrets. Those that look like ordinary text are ignored, and so are names of variables."""
+        secrets = tuple(secret for secret in secrets if not is_reference(secret))
         if self._known.issuperset(secrets):
             return
         with self._lock:
@@ -233,6 +235,11 @@ def _settings(text: str) -> Iterator[tuple[int, int]]:
 def _is_random(text: str, start: int) -> bool:
     value = _VALUE.match(text, start)
     return value is not None and _RANDOM.fullmatch(value[2].strip("\"'")) is not None
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text is an environment variable alone, `$NAME` or `${NAME}`, which says nothing of its value."""
+    return _REFERENCE.fullmatch(text) is not None
 
 
 def command_secrets(words: Sequence[str], *, depth: int = 0) -> Iterator[str]:

@@ -24,10 +24,10 @@ from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
 from evalstone._core.declarations import Range
-from evalstone._core.environment import expanded_words, is_reference
+from evalstone._core.environment import expanded_words
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
-from evalstone._core.redaction import command_secrets, is_distinct, masked, register, without
+from evalstone._core.redaction import command_secrets, is_distinct, is_reference, masked, register, without
 from evalstone._core.sync import Worker
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
