@@ -52,3 +52,10 @@ def test_every_kind_of_name_is_listed_and_a_tool_is_known_by_its_package(evalsto
 def test_the_command_refuses_a_name_that_the_system_does_not_have(evalstone: Evalstone, name: str, told: str) -> None:
     done = evalstone("scorers", "--from", "mastra", name)
     assert (done.returncode, told in done.stderr) == (2, True)
+
+
+def test_a_run_refuses_a_scorer_by_its_name_in_another_system_with_ours(evalstone: Evalstone, tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"output": "x"}\n')
+    done = evalstone("run", "d.jsonl", "--scorer", "createToxicityScorer")
+    assert done.returncode == 2
+    assert "is toxicity(definition='mastra') here; see evalstone scorers --from mastra" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,3 +104,19 @@ def test_parameters_that_look_alike_are_told_apart(one: str, other: str, spelled
 def test_other_parameters_are_no_spelling_of_a_scorer(spelled: str) -> None:
     with pytest.raises(ConfigError, match="unknown scorer"):
         find_scorer(spelled, [info("f(ab=12, b=1)@1"), info("f(a=None)@1"), info("f(a=2)@1")])
+
+
+def test_parameters_are_found_as_they_are_printed_even_if_they_can_not_be_parsed() -> None:
+    info = ScorerInfo(name="regex", signature="regex(pattern=[0-9]+)@1", scale=1.0, lower_is_better=False)
+    assert find_scorer("regex(pattern=[0-9]+)", [info]) is info
+
+
+@pytest.mark.parametrize(
+    "name", ["{file}:make(word=a)", "per_turn(scorer={file}:make)", " per-turn(scorer={file}:make)"]
+)
+def test_no_module_is_imported_to_find_a_scorer(run: Run, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("from pathlib import Path\nPath(__file__).with_name('imported').touch()\n")
+    with pytest.raises(ConfigError, match="unknown scorer"):
+        named_scorer(name.format(file=file), run.scorers)
+    assert not (tmp_path / "imported").exists()
