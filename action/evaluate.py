@@ -55,6 +55,8 @@ def main() -> int:
         fail("results must be a folder")
     if given("baseline") and Path(given("baseline")).resolve() == Path(results).resolve():
         fail("baseline must be another folder than results, which the run overwrites")
+    if has_baseline() and not Path(given("baseline"), "summary.json").is_file():
+        fail(f"baseline must be a results folder; {given('baseline')} has no summary.json")
     if inconclusive not in INCONCLUSIVE:
         fail(f"inconclusive must be {', '.join(INCONCLUSIVE)}, not {inconclusive!r}")
     if not re.fullmatch(r"[\w .-]+", title):
@@ -131,7 +133,7 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
     """The verdict of the gate, its exit code, and its report. A regression without a baseline is inconclusive."""
     checks = {name: lines(name) for name in CHECKS}
     baseline = has_baseline()
-    unmeasured = [] if baseline else [check for name in OF_BASELINE for check in checks.pop(name)]
+    unmeasured = [] if baseline else [name for name in OF_BASELINE if checks.pop(name)]
     options = [word for name, values in checks.items() for value in values for word in (f"--{name}", value)]
     verdict, code, parts = "none", 0, list[str]()
     if options:
@@ -151,8 +153,9 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
         parts.append(file.read_text("utf-8"))
         file.unlink()
     if unmeasured:
-        problem = "There is no baseline yet, so that no regression can be ruled out"
-        warn(f"{problem} ({given('baseline') or 'set the input baseline'}).")
+        where = f" {given('baseline')}" if given("baseline") else ""
+        problem = f"There is no baseline{where}, so {' and '.join(unmeasured)} can't be decided"
+        warn(f"{problem}." if where else f"{problem}. Set the input baseline.")
         parts.append(f"**{problem}.**")
         if verdict in ("pass", "none"):
             verdict, code = "inconclusive", INCONCLUSIVE[inconclusive]
@@ -190,7 +193,9 @@ def text_of(file: Path) -> str:
 
 
 def has_baseline() -> bool:
-    return bool(given("baseline")) and Path(given("baseline"), "summary.json").is_file()
+    """Whether the baseline is there, as `evalstone ci` sees it: an empty folder is none yet."""
+    path = Path(given("baseline"))
+    return bool(given("baseline")) and path.exists() and not (path.is_dir() and not any(path.iterdir()))
 
 
 def install() -> int:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 ACTION = Path(__file__).parents[1] / "action"
 MARKER = "<!-- evalstone: evalstone -->"
-NO_BASELINE = "There is no baseline yet"
+NO_BASELINE = "There is no baseline"
 NOT_POSTED = "::warning::The report could not be posted as a comment"
 CUT = "The report was cut"
 PLAIN: dict[str, str] = {}
@@ -424,6 +424,8 @@ def test_a_usage_error_ends_the_step_with_its_code(tmp_path: Path, environment: 
         ("max_change", "0.1"),
         ("results", __file__),
         ("baseline", "./results"),
+        ("baseline", __file__),
+        ("baseline", str(ACTION)),
         ("data", ""),
         ("inconclusive", "skip"),
         ("name", "-->"),

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.cli.ci import ci
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.options import declared
 from tests.cli.conftest import Evalstone
 
 
@@ -30,11 +33,17 @@ def outputs(folder: Path, right: int, total: int = 10) -> None:
 
 
 def test_the_first_run_has_no_baseline_and_the_next_is_compared(project: Path, evalstone: Evalstone) -> None:
-    first = evalstone("ci", "-q")
-    assert first.returncode == 0, first.stderr
-    said = "There is no baseline before yet, so nothing is compared, and max_regression not checked."
+    first = evalstone("ci", "-q", "--markdown", "m.md")
+    assert first.returncode == 4, first.stderr
+    said = (
+        "There is no baseline before, so nothing is compared, and max_regression can't be decided. To compare the next "
+        "run with this one, copy results to before. To pass without a baseline, use --inconclusive pass."
+    )
     assert said in " ".join(first.stderr.split())
-    assert said in first.stdout
+    written = (project / "m.md").read_text("utf-8")
+    assert "There is no baseline before, so nothing is compared." in written
+    assert "? inconclusive; there is no baseline" in written
+    assert "copy results to before" in written
     (project / "results").rename(project / "before")
     outputs(project, 7)
     worse = evalstone("ci", "-q", "--junit", "j.xml", "--markdown", "m.md")
@@ -47,11 +56,56 @@ def test_the_first_run_has_no_baseline_and_the_next_is_compared(project: Path, e
     assert evalstone("ci", "-q").returncode == 0
 
 
-def test_only_thresholds_of_differences_pass_without_a_baseline(project: Path, evalstone: Evalstone) -> None:
-    settings = (project / "evalstone.toml").read_text().replace("min = { contains = 0.5 }\n", "")
-    (project / "evalstone.toml").write_text(settings)
-    done = evalstone("ci", "-q", "--junit", "j.xml")
-    assert (done.returncode, (project / "j.xml").exists()) == (0, False), done.stderr
+@pytest.mark.parametrize(
+    ("left_out", "inconclusive", "right", "code", "verdict", "junit"),
+    [
+        ("", "report", 10, 4, "inconclusive", 'failures="0" errors="0" skipped="1"'),
+        ("", "pass", 10, 0, "inconclusive", 'failures="0" errors="0" skipped="1"'),
+        ("", "fail", 10, 1, "inconclusive", 'failures="1" errors="0" skipped="0"'),
+        ("min", "report", 10, 4, "inconclusive", 'tests="1" failures="0" errors="0" skipped="1"'),
+        ("min", "pass", 10, 0, "inconclusive", 'tests="1" failures="0" errors="0" skipped="1"'),
+        ("max_regression", "fail", 10, 0, "pass", 'tests="1" failures="0" errors="0" skipped="0"'),
+        ("", "pass", 3, 1, "fail", 'failures="1" errors="0" skipped="1"'),
+    ],
+)
+@pytest.mark.parametrize("alpha", ["none", 0.05])
+def test_without_a_baseline_its_checks_are_inconclusive_and_no_others(
+    left_out: str, inconclusive: str, right: int, code: int, verdict: str, junit: str, alpha: str | float,
+    project: Path, evalstone: Evalstone,
+) -> None:  # fmt: skip
+    outputs(project, right * 9, 90)
+    settings = (project / "evalstone.toml").read_text().replace('alpha = "none"', f"alpha = {json.dumps(alpha)}")
+    kept = [line for line in settings.splitlines() if not (left_out and line.startswith(left_out))]
+    (project / "evalstone.toml").write_text("\n".join(kept))
+    (project / "before").mkdir()  # an empty folder is no baseline yet
+    done = evalstone("ci", "-q", "--json", "--junit", "j.xml", "--inconclusive", inconclusive)
+    assert done.returncode == code, done.stderr
+    assert junit in (project / "j.xml").read_text()
+    _, gate = map(json.loads, done.stdout.splitlines())
+    assert (gate["verdict"], gate["baseline"]) == (verdict, None)
+    said = {"kind": "no_baseline", "severity": "caution", "name": "before"}
+    assert [each for each in gate["notes"] if each["kind"] == "no_baseline"] == [said]
+    undecided = [each for each in gate["decisions"] if each["verdict"] == "inconclusive"]
+    of_baseline = [each for each in gate["decisions"] if each["kind"] == "max_regression"]
+    assert undecided == of_baseline
+    assert [each["notes"] for each in of_baseline] == [[said]] * (left_out != "max_regression")
+    asked = "--inconclusive pass" in done.stderr
+    assert asked is (inconclusive == "report" and left_out != "max_regression")
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (("--baseline", "last"), "To compare the next run with this one, keep the ledger."),
+        (("--out", "before"), "To compare the next run with this one, write that one to another folder."),
+    ],
+)
+def test_how_the_next_run_gets_its_baseline_is_said(
+    call: tuple[str, ...], advice: str, project: Path, evalstone: Evalstone
+) -> None:
+    done = evalstone("ci", "-q", "--inconclusive", "pass", *call)
+    assert (done.returncode, " ".join(done.stderr.split()).endswith(advice)) == (0, True), done.stderr
+    assert evalstone("ci", "-q", *call[: 2 * (call[1] == "last")]).returncode == 0
 
 
 def test_a_baseline_is_compared_without_a_threshold_of_it(project: Path, evalstone: Evalstone) -> None:
@@ -71,10 +125,10 @@ def test_the_result_is_added_to_the_summary_of_the_step(project: Path, evalstone
     summary.write_text("before\n")
     evalstone("ci", "-q", env={"GITHUB_STEP_SUMMARY": str(summary)})
     text = summary.read_text("utf-8")
-    assert text.startswith("before\n\n### d.jsonl: ✓ pass")
-    assert "There is no baseline before yet" in text
+    assert text.startswith("before\n\n### d.jsonl: ? inconclusive")
+    assert "There is no baseline before" in text
     done = evalstone("ci", "-q", env={"GITHUB_STEP_SUMMARY": str(project)})
-    assert (done.returncode, "The summary can't be written" in done.stderr) == (0, True)
+    assert (done.returncode, "The summary can't be written" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +141,10 @@ def test_the_result_is_added_to_the_summary_of_the_step(project: Path, evalstone
         ("other scorer", "ci", "no scorer in common: contains in the first, exact_match in the second"),
         ("", "ci --out before", "are the same folder"),
         ("", "ci --baseline d.jsonl", '"d.jsonl" is a file'),
-        ("", "ci --baseline empty", "empty has no results"),
+        ("", "ci --baseline other", "other has no results"),
+        ("", "ci --baseline=", "baseline must be a results folder, an ID or a name, not ''"),
+        ("fewer data", "ci", "the samples differ: 1 only in the first run"),
+        ("trials = 2", "ci", "the baseline has 1 trial of each sample and the run has 2"),
         ("no threshold", "ci", "evalstone.toml has no threshold, so there is nothing to check"),
     ],
 )
@@ -96,13 +153,19 @@ def test_what_cannot_be_checked_is_refused_before_the_run(
 ) -> None:
     file = project / "evalstone.toml"
     data, settings = (project / "d.jsonl").read_text(), file.read_text()
-    assert evalstone("ci", "-q", "--out", "before").returncode == 0
-    (project / "empty").mkdir()
+    assert evalstone("ci", "-q", "--out", "before").returncode == 4
+    (project / "other").mkdir()
+    (project / "other" / "file").touch()
     match change:
         case "rm evalstone.toml":
             file.unlink()
         case "other data":
             (project / "d.jsonl").write_text(data.replace('"id": "', '"id": "x').replace('"q', '"other'))
+        case "fewer data":
+            outputs(project, 9, 9)
+        case "trials = 2":
+            (project / "right.py").write_text("def answer(input):\n    return 'yes'\n")
+            file.write_text(f'target = "right.py:answer"\n{change}\n{settings}')
         case "other scorer":
             file.write_text(settings.replace("contains", "exact_match"))
         case "no threshold":
@@ -114,12 +177,32 @@ def test_what_cannot_be_checked_is_refused_before_the_run(
     assert not (project / "results").exists()
 
 
-def test_failed_answers_fail_the_checks_and_are_still_shown(project: Path, evalstone: Evalstone) -> None:
-    assert evalstone("ci", "-q", "--out", "before").returncode == 0
+def test_failed_answers_decide_nothing_and_are_still_shown(project: Path, evalstone: Evalstone) -> None:
+    assert evalstone("ci", "-q", "--out", "before").returncode == 4
     (project / "broken.py").write_text("def answer(input):\n    raise RuntimeError('down')\n")
     settings = (project / "evalstone.toml").read_text()
     (project / "evalstone.toml").write_text('target = "broken.py:answer"\n' + settings)
     done = evalstone("ci", "-q", "--allow-mismatch")
     assert (done.returncode, "no sample was scored in both runs" in done.stderr) == (3, True)
+    assert "? inconclusive; no sample has a score in both runs" in done.stdout
     assert "down" in done.stdout
+    call = ("--baseline", "before", "--max-regression", "contains=0.1", "--alpha", "none", "-q", "--allow-mismatch")
+    assert evalstone("gate", "results", *call[:-2], call[-1]).returncode == 3
+    assert evalstone("run", "d.jsonl", "--target", "broken.py:answer", "-s", "contains", *call).returncode == 3
     assert (project / "results" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("command", ["ci", "run evalstone.toml"])
+def test_a_gate_that_fails_after_the_run_is_no_usage_error(command: str, project: Path, evalstone: Evalstone) -> None:
+    """The run is paid for and saved."""
+    data = (project / "d.jsonl").read_text()
+    assert evalstone("ci", "-q", "--out", "before").returncode == 4
+    (project / "d.jsonl").write_text(data.replace('{"id": "0"', '{"weight": 2, "id": "0"'))
+    done = evalstone(*command.split(), "-q", "--out", "results")
+    assert (done.returncode, "the same weight in both" in done.stderr) == (3, True), done.stderr
+    assert (project / "results" / "summary.json").exists()
+
+
+def test_its_options_are_settings_of_the_file_under_the_same_names() -> None:
+    settings = {one.name for one in declared(RunConfig)}
+    assert {one.name for one in declared(ci)} - settings == {"config", "junit"}

@@ -836,6 +836,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "watch whole days or weeks (cycle).",
     ),
     (
+        note("no_baseline", "caution", name="evals/baseline"),
+        "There is no baseline evals/baseline, so nothing is compared.",
+    ),
+    (
         note("baseline_broken_off", "warning", reason="interrupted"),
         "The baseline was broken off (interrupted), so that it shows no difference.",
     ),

@@ -591,7 +591,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
             baseline=run_of(["0.4", "0.45"] * 20, [Offset(by=0.5)]),
         ),
         ConfigError,
-        "max_regression of offset: no sample has a score in both runs",
+        "the baseline has no scores of offset",
     ),
     (
         lambda: gate(run_of(MIXED, [Offset(by=0.125), Offset(by=0.25)]), min={"offset": 0.5}),

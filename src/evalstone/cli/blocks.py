@@ -146,6 +146,7 @@ def merge(
     with phase("merging"):
         run = merged(Location.of(folder), name=name or "", tags=tuple(tags or ()))
     criteria = thresholds.criteria(run.scorers)
+    criteria.check_baseline(is_set=baseline is not None)
     return _shown(run, outputs, thresholds, criteria, baseline, look=None, out=folder, top=top, ledger=ledger)
 
 
@@ -168,7 +169,7 @@ def _shown(
     verdict, checks, failure = "pass", None, None
     try:
         if criteria.scorers:
-            gate, checks = tested(run, criteria, thresholds, baseline, look=look, out=out)
+            gate, checks = tested(run, criteria, thresholds, baseline, look=look, out=out, absent=None)
             verdict = gate.verdict
     except EvalstoneError as error:  # the run is shown nevertheless
         failure = error
@@ -176,6 +177,7 @@ def _shown(
         view = run_view(run, COMMAND_LINE, worst=top, calibrations=calibrations_of(run, ledger))
     whole = view if checks is None else with_checks(view, checks)
     present(whole, formats(whole, outputs, run.to_dict(), csv=run.csv_lines))
-    if failure is not None:
-        raise failure
+    if failure is not None:  # no wrong setting: the run has ended, and is saved
+        to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
+        return ExitCode.INCOMPLETE
     return exit_code(run, COUNTED[thresholds.inconclusive] if verdict == "inconclusive" else verdict, saved=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
-from evalstone._core.display import ended, safe, sentence
-from evalstone._core.files import is_file
-from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.display import ended, named, safe, sentence
+from evalstone._core.files import is_file, is_folder
+from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone._core.redaction import redacted
 from evalstone.cli import completion, options, values
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 CONFIG = "evalstone.toml"
 RESULTS = "results"
+NO_BASELINE = "No baseline is set, so nothing is compared."
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable in which GitHub names the file for the summary of a step."""
 LONGEST_SUMMARY = 1024 * 1024
@@ -64,8 +65,8 @@ def ci(
         option(
             "--baseline RUN",
             "Thresholds",
-            "The run to compare with, over the same samples: a folder, ID or name, or last. If it isn't there yet, "
-            "nothing is compared.",
+            "The run to compare with, over the same samples: a folder, ID or name, or last. If it isn't there, the "
+            "checks of a difference from it are inconclusive.",
             complete=completion.runs,
         ),
     ] = None,
@@ -114,9 +115,14 @@ def _run(whole: RunConfig, junit: str | None) -> int:
 
     check_outputs(whole.files | {"junit": junit}, (whole.file, whole.data, whole.baseline, whole.ledger))
     check_other_folder(whole)
-    baseline, absence = _baseline(whole)
-    config = _testable(whole, baseline)
+    baseline = _baseline(whole)
+    absent = whole.baseline if baseline is None else None
+    unchecked = [name for name in OF_BASELINE if getattr(whole, name)]
+    config = whole if unchecked else replace(whole, baseline=None, allow_mismatch=False)
     plan, criteria = checked_plan(config)
+    if absent is not None:
+        undecided = f", and {' and '.join(unchecked)} can't be decided" if unchecked else ""
+        to_stderr(f"There is no baseline {named(absent)}, so nothing is compared{undecided}. {_advice(whole, absent)}")
     if baseline is not None:
         with whole.naming_file("baseline", "allow_mismatch"):
             titles = criteria.of_baseline or plan.titles.values()
@@ -128,8 +134,11 @@ def _run(whole: RunConfig, junit: str | None) -> int:
     saved = save(result, config)
     if result.ending.broken_off:
         say_broken_off(result, config, plan.size, saved)
-    gate, checks, failure = _checked(result, criteria, config, baseline)
-    comparison, difference = (None, absence) if baseline is None else _compared(baseline, result, whole)
+    gate, checks, failure = _checked(result, criteria, config, baseline, absent)
+    if baseline is None:
+        comparison, difference = None, NO_BASELINE if absent is None else _advice(whole, absent)
+    else:
+        comparison, difference = _compared(baseline, result, whole)
     with phase("making the report"):
         view = _view(result, config, checks, difference)
 
@@ -148,12 +157,12 @@ def _run(whole: RunConfig, junit: str | None) -> int:
         screen.print()
         screen.print(safe(f"Results: {', '.join(saved)}", 2000), soft_wrap=True)
         screen.print(safe(f"Ledger:  {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
-    if failure is not None:  # no wrong setting: the run has begun
-        to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
+    if gate is None:
+        to_stderr(f"evalstone: {failure}")
         return ExitCode.INCOMPLETE
     if baseline is not None and isinstance(difference, str):
         to_stderr(difference)
-    verdict = "pass" if gate is None else gate.verdict
+    verdict = gate.verdict
     if verdict == "inconclusive":
         verdict = COUNTED[config.inconclusive]
     if verdict == "pass":
@@ -162,51 +171,52 @@ def _run(whole: RunConfig, junit: str | None) -> int:
     return exit_code(result, verdict, saved=False)
 
 
-def _baseline(config: RunConfig) -> tuple[evalstone.Run | None, str]:
-    """The run to compare with, or why there is none, as a sentence.
+def _baseline(config: RunConfig) -> evalstone.Run | None:
+    """The run to compare with; None if none is set, or the one that is set isn't there: no run, or an empty folder.
 
     Raises ConfigError for a baseline that is there but isn't a run.
     """
     if config.baseline is None:
-        return None, "No baseline is set, so nothing is compared."
+        return None
     with config.naming_file("baseline"):
+        if not config.baseline.strip():
+            raise ConfigError(invalid(Setting("baseline"), "a results folder, an ID or a name", config.baseline))
+        if is_folder(config.baseline) and not any(Path(config.baseline).iterdir()):
+            return None
         try:
-            return evalstone.read_run(config.baseline, ledger=config.ledger), ""
+            return evalstone.read_run(config.baseline, ledger=config.ledger)
         except ConfigError as error:
             if error.kind != "missing":
                 raise
-    unchecked = ", ".join(name for name in OF_BASELINE if getattr(config, name))
-    less = f", and {unchecked} not checked" if unchecked else ""
-    keep = "" if config.baseline == "last" else f" To keep this run as the baseline, copy {config.out} there."
-    said = f"There is no baseline {config.baseline} yet, so nothing is compared{less}.{keep}"
-    to_stderr(said)
-    return None, said
+    return None
 
 
-def _testable(config: RunConfig, baseline: evalstone.Run | None) -> RunConfig:
-    """The settings that a run takes: a baseline only if it is checked against, and without one that is there, only what
-    can be tested."""
-    absent: dict[str, Any] = {"baseline": None, "allow_mismatch": False}
-    if config.baseline is not None and baseline is None:
-        absent |= {"max_change": None, **{name: {} for name in OF_BASELINE}}
-        if not any(getattr(config, name) for name in CRITERIA if name not in OF_BASELINE):
-            absent |= {"alpha": None, "missing": None, "look": None}
-    elif any(getattr(config, name) for name in OF_BASELINE):
-        return config
-    return replace(config, **absent)
+def _advice(config: RunConfig, absent: str) -> str:
+    """What to do about a baseline that isn't there."""
+    if absent == "last":
+        keep = "keep the ledger"
+    elif config.out is not None and Path(config.out).resolve() == Path(absent).resolve():
+        keep = "write that one to another folder"
+    else:
+        keep = f"copy {config.out} to {named(absent)}"
+    undecided = config.inconclusive == "report" and any(getattr(config, name) for name in OF_BASELINE)
+    passing = " To pass without a baseline, use --inconclusive pass." if undecided else ""
+    return f"To compare the next run with this one, {keep}.{passing}"
 
 
 def _checked(
-    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None
-) -> tuple[Gate | None, View | None, EvalstoneError | None]:
-    """The gate on a run, its checks, and why it can't be checked: then it is still shown."""
-    if not criteria.scorers:
-        return None, None, None
+    result: evalstone.Run,
+    criteria: GateCriteria,
+    config: RunConfig,
+    baseline: evalstone.Run | None,
+    absent: str | None,
+) -> tuple[Gate | None, View | None, str]:
+    """The gate on a run and its checks; or why it can't be checked: it is still shown."""
     try:
         against = baseline if criteria.of_baseline else None
-        return *tested(result, criteria, config, against, look=config.look, out=config.out), None
+        return *tested(result, criteria, config, against, look=config.look, out=config.out, absent=absent), ""
     except EvalstoneError as error:
-        return None, None, error
+        return None, None, ended(error.text(COMMAND_LINE))
 
 
 def _compared(

@@ -203,8 +203,9 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
         screen = console(stderr=not shown)
         screen.print()
         show(checks, screen)
-    if failure is not None:
-        raise failure
+    if failure is not None:  # no wrong setting: the run has begun
+        to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
+        return ExitCode.INCOMPLETE
     if shown:
         _say_next(result, config, next_commands)
     if verdict == "inconclusive":
@@ -228,7 +229,9 @@ def _checked(
             return "pass", None, None
         if gate is not None:
             return *watched_gate.decided(gate, result, criteria, config), None
-        tested, checks = thresholds.tested(result, criteria, config, baseline, look=config.look, out=config.out)
+        tested, checks = thresholds.tested(
+            result, criteria, config, baseline, look=config.look, out=config.out, absent=None
+        )
         return tested.verdict, checks, None
     except evalstone.EvalstoneError as error:
         return "fail", None, error

@@ -141,11 +141,12 @@ def tested(
     *,
     look: int | None,
     out: str | None,
+    absent: str | None,
 ) -> tuple[Gate, View]:
     """Check a run that has ended, as `evalstone gate` does: the gate, and its checks.
 
     look: the number of this look at growing data; None for the first. out: its results folder, where the look is
-    recorded.
+    recorded. absent: the name of a baseline that isn't there.
     """
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
@@ -160,6 +161,7 @@ def tested(
             missing=thresholds.missing or "worst",
             largest_changes=thresholds.largest_changes(result.scorers, criteria),
             allow_mismatch=thresholds.allow_mismatch,
+            absent=absent,
         )
     if out is not None:
         remember_look(out, gate)

@@ -18,6 +18,7 @@ from evalstone._core.display import (
     joined,
     limits,
     listed,
+    named,
     number,
     part_of,
     percent,
@@ -712,6 +713,7 @@ NOTES: Mapping[str, Row] = {
         f"or weeks ({front_end.term('cycle')})"
     ),
     # ---- Gates ----
+    "no_baseline": lambda note, _: f"there is no baseline {named(note['name'])}, so nothing is compared",
     "baseline_broken_off": lambda note, _: (
         f"the baseline was broken off ({note['reason']}), so that it shows no difference"
     ),

@@ -33,18 +33,25 @@ TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
 def pair_runs(
-    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore", by_trial: bool = False
+    a: Run,
+    b: Run,
+    *,
+    allow_mismatch: bool = False,
+    missing: Missing = "ignore",
+    by_trial: bool = False,
+    unscored: bool = False,
 ) -> tuple[PairedScorers, list[Note]]:
     """The paired scores of each scorer that both runs have, and how the runs differ apart from their scores.
 
     missing, by_trial: as for `paired_scores`.
+    unscored: accept runs with samples in common, of which none is scored in both.
 
     Raises:
         ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
             together (`pair_samples`), or a sample has different weights in the two. Unless `allow_mismatch`: their
             judges, scorer signatures or cases differ.
     """
-    pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial)
+    pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial, unscored=unscored)
     scorers, pairing = pairs.scorers, pairs.pairing
     mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
@@ -112,7 +119,9 @@ class BuiltPairs(Mapping[tuple[str, str], PairedScores]):
         return len(self._builders)
 
 
-def paired_scorers(a: Run, b: Run, *, missing: Missing = "ignore", by_trial: bool = False) -> PairedScorers:
+def paired_scorers(
+    a: Run, b: Run, *, missing: Missing = "ignore", by_trial: bool = False, unscored: bool = False
+) -> PairedScorers:
     """The scores of `pair_runs`, of runs that are known to be comparable: how they differ takes most of the time.
 
     Raises:
@@ -122,18 +131,20 @@ def paired_scorers(a: Run, b: Run, *, missing: Missing = "ignore", by_trial: boo
     if pairing.partners is None:
         b.columns.share_samples(a.columns)
     pairs = PairedScorers(a, b, pairing, missing, by_trial=by_trial)
-    if not pairs:
-        raise _none_in_both(a, b, pairing)
+    if not pairs and (error := _none_in_both(a, b, pairing, unscored=unscored)) is not None:
+        raise error
     return pairs
 
 
-def _none_in_both(a: Run, b: Run, pairing: Pairing) -> ConfigError:
-    """The error for runs that have no scored sample in common."""
+def _none_in_both(a: Run, b: Run, pairing: Pairing, *, unscored: bool) -> ConfigError | None:
+    """The error for runs that have no scored sample in common. unscored: only if they have no sample in common."""
     names = {record.key: record.sample_id for record in a.records}
     scored = {record.sample_id for record in a.records if record.value is not None}
     partners = [(names.get(pairing.in_first(record.key)), record) for record in b.records]
     shared = {name for name, _ in partners if name is not None}
     of_second = {name for name, record in partners if name is not None and record.value is not None}
+    if shared and unscored:
+        return None
     if not shared:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         problem = (f"no sample was scored in both runs. Samples are paired by {by}. ", *id_hint(a, b))
@@ -159,8 +170,10 @@ class PairedBaseline(NamedTuple):
     """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
 
 
-def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool = False) -> PairedBaseline:
-    """The pairing of a run that hasn't begun with its baseline. The run may have fewer samples.
+def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool = False, whole: bool) -> PairedBaseline:
+    """The pairing of a run that hasn't begun with its baseline.
+
+    whole: whether the run must have all samples of the baseline, as a comparison of finished runs requires.
 
     Raises:
         ConfigError: it is not clear which samples belong together (`pair_samples`), or the baseline lacks a scorer of
@@ -174,7 +187,7 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
     mismatches, _ = _differences(baseline, planned, scorers)
     if baseline.dataset_version != planned.dataset_version:
         entries = _case_metadata(baseline, planned, scorers)
-        mismatches += _case_differences(baseline, planned, pairing, entries, whole=False)[0]
+        mismatches += _case_differences(baseline, planned, pairing, entries, whole=whole)[0]
     hint = () if pairing.partners is None else id_hint(baseline, planned)
     these = "the baseline (first) and this run (second)"
     found = _allowed(mismatches, pairing.notes, allow_mismatch, hint, these)

@@ -224,17 +224,25 @@ def gate_on(
     allow_mismatch: bool = False,
     labels: Mapping[str, LabelsSpec] | None = None,
     baseline_labels: Mapping[str, LabelsSpec] | None = None,
+    absent: str | None = None,
 ) -> Gate:
-    """`gate` with criteria, and largest changes, by the titles of the run's scorers."""
+    """`gate` with criteria, and largest changes, by the titles of the run's scorers.
+
+    absent: the name of a baseline that isn't there. The checks of a difference from it are inconclusive.
+    """
     from evalstone.stats.gates import alpha_at_look, decide  # noqa: PLC0415 - numpy
 
     _check_settings(run, baseline, criteria, alpha, look, missing)
+    criteria.check_baseline(is_set=baseline is not None or absent is not None)
     checks = _Checks(run, criteria, baseline, missing, allow_mismatch, largest_changes or {}, labels, baseline_labels)
     notes = list(checks.notes(is_test=alpha is not None))
     tests = [*checks.means(), *checks.pass_rates(), *checks.differences(notes)]
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(decision, run.trials) for decision in decide(tests, alpha=now, next_alpha=later)]
     decisions = [checks.failed_by_change(decision) for decision in decisions]
+    if absent is not None:
+        notes.append(note("no_baseline", "caution", name=absent))
+        decisions = [replace(one, notes=(notes[-1],)) if one.kind in OF_BASELINE else one for one in decisions]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(
@@ -267,7 +275,6 @@ def _check_settings(
         first, *others = CRITERIA
         listed = Setting(first), *(Hint.of(", ", Setting(name)) for name in others)
         raise ConfigError("a gate needs a criterion (", *listed, ")")
-    criteria.check_baseline(is_set=baseline is not None)
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
@@ -377,11 +384,19 @@ class _Checks:
             yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, human_passed, strata)
 
     def differences(self, notes: list[Note]) -> Iterator[GateCriterion]:
-        """The tests of `max_regression` and `max_difference`. notes: gets those on the baseline."""
+        """The tests of `max_regression` and `max_difference`, without values if there is no baseline. notes: gets those
+        on the baseline."""
         from evalstone.stats.gates import MaxDifference, MaxRegression  # noqa: PLC0415 - numpy
 
         run, baseline = self.run, self.baseline
-        if baseline is None or not self.criteria.of_baseline:
+        margins = [
+            *((MaxRegression, *each) for each in self.criteria.max_regression.items()),
+            *((MaxDifference, *each) for each in self.criteria.max_difference.items()),
+        ]
+        if baseline is None or not margins:
+            for kind, name, margin in margins:
+                info = run[name].info
+                yield kind(name, (), (), margin, info.scale, info.lower_is_better)
             return
         if run.trials != baseline.trials:
             raise ConfigError(
@@ -389,28 +404,27 @@ class _Checks:
                 "comparison needs the same number of trials in both"
             )
         pairs, mismatches = pair_runs(
-            baseline, run, allow_mismatch=self.allow_mismatch, missing=self.missing, by_trial=True
+            baseline, run, allow_mismatch=self.allow_mismatch, missing=self.missing, by_trial=True, unscored=True
         )
         notes += about(mismatches, "baseline", "run")
         baselines = {theirs: ours for ours, theirs in pairs.scorers}
-        for criterion, kind in (("max_regression", MaxRegression), ("max_difference", MaxDifference)):
-            margins: Mapping[str, float] = getattr(self.criteria, criterion)
-            for name, margin in margins.items():
-                info = run[name].info
-                pair = pairs.of(baselines[info], info) if info in baselines else None
-                if pair is None:
-                    raise ConfigError(Setting(criterion), f" of {name}: no sample has a score in both runs")
-                notes += self._of_pair(criterion, name, pair, baseline)
-                yield self._difference(kind, name, margin, pair, baseline)
+        for kind, name, margin in margins:
+            info = run[name].info
+            if info not in baselines:
+                raise ConfigError(f"the baseline has no scores of {name}")
+            pair = pairs.build(baselines[info], info)
+            check = "difference" if kind is MaxDifference else "regression"
+            notes += self._of_pair(check, name, pair, baseline)
+            yield self._difference(kind, name, margin, pair, baseline)
 
-    def _of_pair(self, criterion: str, name: str, pair: PairedScores, baseline: Run) -> Iterator[Note]:
+    def _of_pair(self, check: str, name: str, pair: PairedScores, baseline: Run) -> Iterator[Note]:
         """Notes on the samples of a comparison with the baseline, and on its largest change."""
         run, info = self.run, pair.info_b
         ours, theirs = _rows(run, info), _rows(baseline, pair.info)
         yield from _missing_note(name, baseline, theirs, run.trials, self.missing, of="baseline")
         paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
-            yield note("unpaired_left_out", "caution", name, check=criterion.removeprefix("max_"), samples=unpaired)
+            yield note("unpaired_left_out", "caution", name, check=check, samples=unpaired)
         if (change := self.largest_changes.get(name)) is not None:
             if (larger := larger_change(pair.known.rows, change)) is None:
                 yield note("largest_change", "fact", name, change=change)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from evalstone._core.display import count
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.results.columns import Entry
@@ -47,19 +48,14 @@ class Baseline:
         allow_mismatch: bool = False,
     ) -> None:
         instead = "run it again without its gate"
-        if run.kind != "evaluation":
-            raise ConfigError(f"the baseline {run.id} is part of a judge's {run.kind}, not an evaluation of outputs")
+        _check_kind(run)
         if run.drawn is not None:
             raise ConfigError(f"the baseline was stopped by its own gate; {instead}")
         if run.ending.broken_off:
             raise ConfigError(f"the baseline was broken off ({run.stop_reason}); resume it first")
-        if run.trials > 1:
-            raise ConfigError(
-                f"the baseline has {run.trials} trials of each sample and the run has one; a comparison needs the "
-                "same number in both"
-            )
+        _check_trials(run, 1)
         self._missing: Missing = missing
-        paired = pairing_with_baseline(run, _planned(run, plan, scorers), allow_mismatch=allow_mismatch)
+        paired = pairing_with_baseline(run, _planned(run, plan, scorers), allow_mismatch=allow_mismatch, whole=False)
         self._pairing = paired.pairing
         self.notes = paired.notes
         """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
@@ -92,8 +88,26 @@ def check_comparable(baseline: Run, plan: Plan, titles: Collection[str], *, allo
     Raises:
         ConfigError: it can't, whatever its scores are.
     """
+    _check_kind(baseline)
+    _check_trials(baseline, plan.trials)
     infos = {info.signature: info for info in map(scorer_info, plan.scorers) if plan.titles[info.signature] in titles}
-    pairing_with_baseline(baseline, _planned(baseline, plan, infos), allow_mismatch=allow_mismatch)
+    pairing_with_baseline(baseline, _planned(baseline, plan, infos), allow_mismatch=allow_mismatch, whole=True)
+
+
+def _check_kind(baseline: Run) -> None:
+    if baseline.kind != "evaluation":
+        raise ConfigError(
+            f"the baseline {baseline.id} is part of a judge's {baseline.kind}, not an evaluation of outputs"
+        )
+
+
+def _check_trials(baseline: Run, trials: int) -> None:
+    """Raise ConfigError for a baseline with another number of trials than the run will have."""
+    if baseline.trials != trials:
+        raise ConfigError(
+            f"the baseline has {count(baseline.trials, 'trial')} of each sample and the run has {trials:,}; a "
+            "comparison needs the same number in both"
+        )
 
 
 class Difference:

@@ -166,8 +166,8 @@ def _control(gate: Gate, front_end: FrontEnd) -> Iterator[str]:
 
 
 def without_values(decision: Decision) -> bool:
-    """Whether no sample has a score."""
-    return any(note.kind == "no_values" for note in decision.notes)
+    """Whether there is nothing to decide it: no sample has a score, or there is no baseline."""
+    return any(note.kind in ("no_values", "no_baseline") for note in decision.notes)
 
 
 def limits_name(decisions: Sequence[Decision]) -> str:
@@ -222,11 +222,10 @@ def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd 
         return f"{mark}; a sample changes by more than declared" if larger else mark
     if decision.broken_off:
         return f"{mark}; the {decision.broken_off} was broken off"
-    if decision.p_pass is None:
-        missing = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
-        return missing if decision.missing else f"{mark}; no sample has a score"
     if without_values(decision):
-        return f"{mark}; no sample has a score"
+        return f"{mark}; {_nothing(decision)}"
+    if decision.p_pass is None:
+        return f"{mark}; {count(decision.missing, 'missing score')} may decide it" if decision.missing else mark
     if next_look is None:
         return mark
     look = front_end.term("look", next_look)
@@ -244,6 +243,13 @@ def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd 
     if more is None:
         return f"{mark}; the estimate is too close to the threshold to decide"
     return f"{mark}; {more} would decide it{later}"
+
+
+def _nothing(decision: Decision) -> str:
+    """Why there is nothing to decide a check."""
+    if any(note.kind == "no_baseline" for note in decision.notes):
+        return "there is no baseline"
+    return "no sample has a score in both runs" if decision.kind in OF_BASELINE else "no sample has a score"
 
 
 def miss_cells(miss: Miss) -> tuple[str, str, str]:
