@@ -143,10 +143,10 @@ def merge(
     check_names(name or "", tags or ())
     ledger = DEFAULT_LEDGER if ledger is None else ledger
     baseline = None if thresholds.baseline is None else evalstone.read_run(thresholds.baseline, ledger=ledger)
+    thresholds.check_baseline()
     with phase("merging"):
         run = merged(Location.of(folder), name=name or "", tags=tuple(tags or ()))
     criteria = thresholds.criteria(run.scorers)
-    criteria.check_baseline(is_set=baseline is not None)
     return _shown(run, outputs, thresholds, criteria, baseline, look=None, out=folder, top=top, ledger=ledger)
 
 

@@ -100,14 +100,21 @@ class Thresholds:
         """The error rate; None without a test."""
         return ALPHA if self.alpha is None else None if self.alpha == "none" else self.alpha
 
+    @property
+    def _given(self) -> GateCriteria:
+        return GateCriteria.of(**{name: getattr(self, name) for name in CRITERIA})
+
+    def check_baseline(self) -> None:
+        """Raise ConfigError for a criterion about the difference from a baseline, unless one is set."""
+        self._given.check_baseline(is_set=self.baseline is not None)
+
     def criteria(self, scorers: Sequence[ScorerInfo]) -> GateCriteria:
         """The criteria by the scorers' titles. Raises ConfigError for an unknown scorer, or a threshold that doesn't
         fit its scorer."""
         from evalstone.results.summary import scorer_titles
         from evalstone.run.plan import named_scorer
 
-        given = GateCriteria.of(**{name: getattr(self, name) for name in CRITERIA})
-        return given.titled(lambda name: named_scorer(name, scorers), scorer_titles(scorers))
+        return self._given.titled(lambda name: named_scorer(name, scorers), scorer_titles(scorers))
 
     def largest_changes(self, scorers: Sequence[ScorerInfo], criteria: GateCriteria) -> dict[str, float]:
         """The largest changes by the scorers' titles. Raises ConfigError for one that doesn't fit its scorer, or of a
