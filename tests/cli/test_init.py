@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +14,14 @@ import pytest
 
 from evalstone.cli.init import FILES, KINDS, texts
 from tests.cli.conftest import Evalstone
+
+DOCS = Path(__file__).parents[2] / "docs"
+WORSE = {
+    "rag": ('"output": passages[0]', '"output": "Nobody has ever asked for 77 elephants."'),
+    "agent": ("json.dumps(arguments)", "json.dumps({'number': 99})"),
+    "prompts": ('"other")', '"billing")'),
+}
+"""What makes the answers of each kind of project worse."""
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -86,3 +97,44 @@ def test_a_write_that_fails_leaves_nothing(
     done = evalstone("init", "new", "--kind", "agent")
     assert "No space left on device; nothing is written" in done.stderr
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_leads_to_a_green_and_a_red_pull_request(kind: str, tmp_path: Path, evalstone: Evalstone) -> None:
+    page = (DOCS / "first-ci.md").read_text("utf-8")
+    lines = [line for code in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in code.splitlines()]
+    assert [line.partition(" ")[0] for line in lines] == ["evalstone", "cd", "evalstone", "cp", "evalstone"]
+    for line in lines:
+        match shlex.split(line.replace("--kind rag", f"--kind {kind}")):
+            case ["cd", folder]:
+                os.chdir(folder)
+            case ["cp", "-r", source, copy]:
+                shutil.copytree(source, copy)
+            case words:
+                done = evalstone(*words[1:])
+                assert done.returncode == 0, done.stdout + done.stderr
+    config = Path("evalstone.toml").read_text("utf-8")
+    every = re.sub(r"^# (baseline|max_regression) =", r"\1 =", config, flags=re.MULTILINE)
+    assert len(every) == len(config) - 4
+    Path("evalstone.toml").write_text(every, "utf-8")
+    if kind == "rag":
+        (toml,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+        Path("page.toml").write_text(toml, "utf-8")
+        assert evalstone("ci", "page.toml").returncode == 0
+    assert evalstone("ci").returncode == 0
+    system = Path("evals/system.py").read_text("utf-8")
+    worse = system.replace(*WORSE[kind])
+    assert worse != system
+    Path("evals/system.py").write_text(worse, "utf-8")
+    command = [sys.executable, "-m", "evalstone", "ci", "-q"]  # another process, since `system` is imported here
+    wide = {**os.environ, "COLUMNS": "200"}
+    red = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=60, env=wide)
+    assert red.returncode == 1, red.stdout + red.stderr
+    assert "difference from baseline" in red.stdout
+    assert red.stdout.count("✕ fail") >= 2
+
+
+def test_the_placeholder_is_that_of_the_page_on_the_action() -> None:
+    documented = {*re.findall(r"OWNER/evalstone(?:/action)?@(\S+?)[`\s]", (DOCS / "ci.md").read_text("utf-8"))}
+    (written,) = re.findall(r"github\.com/OWNER/evalstone@(\S+)", texts("rag")[".github/workflows/evals.yml"])
+    assert documented == {written}
