@@ -209,6 +209,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "A and B: 3 of 4 samples with a different output, context or conversation.",
     ),
     (
+        note("written_in_one_run", runs=("A", "B"), samples=3, written=(3, 0), fields=("rubrics",)),
+        "A and B: the judge wrote metadata.rubrics of 3 of 3 samples in the first run and of 0 in the second; the "
+        "others have it in the data, or none at all.",
+    ),
+    (
         note("same_run", "warning", runs=("A", "B")),
         "A and B: they are the same run.",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import polars
 import pytest
 
 from evalstone import Failed, Run, Sample, Score, ScriptedJudge, Skipped, compare, dry_run, evaluate, load
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, NotComparable
 from evalstone.judges import DecisionOrText
 from evalstone.questions import CheckCriteria, WriteCriteria
 from evalstone.questions.base import Question
-from evalstone.scorers import Criterion, Repeated, Rubric
+from evalstone.results.files import read_run, write_run
+from evalstone.scorers import Criterion, Repeated, Rubric, Scorer
 from evalstone.scorers.custom.rubric import rubric_of
-from evalstone.types import Message
+from evalstone.types import Message, note
 from tests.cli.conftest import Evalstone, evalstone
 from tests.fakes import outcome_of
 from tests.serving import Response, completion, serving
@@ -291,3 +293,61 @@ def test_a_conversation_is_judged_by_what_its_user_asked() -> None:
     run = evaluate([Sample(input="When?", output="In 1921.", messages=talk)], GENERATED, judge=by, ledger=None)
     assert run["rubric"].mean == 1.0
     assert by.asked[0] == WriteCriteria(task="When?")
+
+
+OTHERS = [{"description": "It says 1922.", "required": True}]
+"""Other criteria than those that the judge writes."""
+
+
+def rubric_run(by: Scorer, rubrics: Any = None, *, writes: Any = WRITTEN, ids: str = "abc") -> Run:
+    """A run whose samples have a rubric in the data, or none. writes: the judge's; None if it fails to write one."""
+
+    def replied(question: Question[Any]) -> Any:
+        return writes if isinstance(question, WriteCriteria) else reply(question)
+
+    frozen = {} if rubrics is None else {"rubrics": rubrics}
+    rows = [sample(f"In 192{n}.", id=name, **frozen) for n, name in enumerate(ids)]
+    return evaluate(rows, by, judge=ScriptedJudge(replied, name="writer"), ledger=None)
+
+
+@pytest.mark.parametrize("frozen", [Rubric(), GENERATED, Repeated(Rubric())], ids=["plain", "generate", "repeated"])
+@pytest.mark.parametrize("form", [CRITERIA, json.dumps(CRITERIA)], ids=["objects", "csv"])
+def test_rubrics_that_were_frozen_are_comparable_with_those_that_the_judge_wrote(frozen: Scorer, form: Any) -> None:
+    written = rubric_run(Repeated(GENERATED) if isinstance(frozen, Repeated) else GENERATED)
+    kept = rubric_run(frozen, form)
+    expected = note("written_in_one_run", runs=("A", "B"), samples=3, written=(3, 0), fields=("rubrics",))
+    compared = compare(written, kept)
+    assert compared.notes == (expected,)
+    assert compared.scorers[0].difference.estimate == 0
+    assert compare(kept, written).notes[0]["written"] == (0, 3)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_rubrics_with_other_texts_are_not_comparable(saved: bool, tmp_path: Path) -> None:
+    written, other = rubric_run(GENERATED), {"criteria": [{"description": "It says 1922.", "required": "yes"}]}
+    runs = [rubric_run(Rubric(), OTHERS), rubric_run(GENERATED, OTHERS), rubric_run(GENERATED, writes=other)]
+    if saved:
+        for n, run in enumerate([written, *runs]):
+            write_run(run, tmp_path / str(n))
+        written, *runs = [read_run(tmp_path / str(n)) for n in range(4)]
+    for run in runs:
+        with pytest.raises(NotComparable) as refused:
+            compare(written, run)
+        assert [each.kind for each in refused.value.mismatches] == ["expectations_differ"]
+        assert refused.value.mismatches[0]["different"] == 3
+    assert compare(rubric_run(GENERATED), written).notes == ()
+
+
+def test_a_rubric_that_the_judge_failed_to_write_differs_from_none() -> None:
+    written = rubric_run(GENERATED, ids="ab")
+    failed = replace(written, records=tuple(
+        replace(each, outcome=Failed("no reply"), calls=()) if each.sample_id == "b" else each
+        for each in written.records
+    ))  # fmt: skip
+    compared = compare(failed, rubric_run(Rubric(), CRITERIA, ids="ab"))
+    assert [each.kind for each in compared.notes if each.severity == "warning"] == []
+    # Without the calls, what was written isn't known.
+    unknown = replace(written, records=tuple(replace(each, calls=()) for each in written.records))
+    with pytest.raises(NotComparable):
+        compare(unknown, rubric_run(Rubric(), CRITERIA, ids="ab"))
+    assert compare(unknown, unknown).scorers

@@ -149,6 +149,15 @@ def _other_expectations(note: Note, _: FrontEnd) -> str:
     return f"{note['different']} of {count(note['samples'], 'sample')} with a different {', '.join(kinds)} or {last}"
 
 
+def _written_in_one_run(note: Note, _: FrontEnd) -> str:
+    names = joined([f"metadata.{name}" for name in note["fields"]])
+    first, second = note["written"]
+    return (
+        f"the judge wrote {names} of {first:,} of {count(note['samples'], 'sample')} in the first run and of "
+        f"{second:,} in the second; the others have it in the data, or none at all"
+    )
+
+
 def _slices_too_small(note: Note, _: FrontEnd) -> str:
     fewer = f"{count(note['slices'], 'slice')} of {note['field']} with fewer than {note['least']} samples or groups"
     return f"{fewer} {'is' if note['slices'] == 1 else 'are'} left out, being too small to be tested"
@@ -363,6 +372,7 @@ NOTES: Mapping[str, Row] = {
     "answers_differ": lambda note, _: (
         f"{note['different']} of {count(note['samples'], 'sample')} with a different output, context or conversation"
     ),
+    "written_in_one_run": _written_in_one_run,
     "same_run": lambda _, __: "they are the same run",
     "several_trials": lambda note, _: (
         f"they have {joined([str(each) for each in dict.fromkeys(note['trials'])])} trials of each sample; a sample's "

@@ -9,7 +9,7 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from evalstone._core.display import count, listed
 from evalstone._core.front_ends import Hint, Setting, WordingPart
@@ -23,7 +23,7 @@ from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
-from evalstone.types import USER_METADATA, Note, Sample, metadata_at, note
+from evalstone.types import USER_METADATA, Failed, Note, Sample, metadata_at, note
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -53,10 +53,12 @@ def pair_runs(
     """
     pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial, unscored=unscored)
     scorers, pairing = pairs.scorers, pairs.pairing
-    mismatches, found = _differences(a, b, scorers)
+    written = _written(scorers)
+    mismatches, found = _differences(a, b, scorers, frozen=True)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
-    if a.dataset_version != b.dataset_version:
-        cases, tested = _case_differences(a, b, pairing, _case_metadata(a, b, scorers))
+    same_data = a.dataset_version == b.dataset_version
+    if not same_data or (any(written) and a.samples is not None and b.samples is not None):
+        cases, tested = _case_differences(a, b, pairing, _case_metadata(a, b, scorers), written)
         mismatches, found = [*mismatches, *cases], [*found, *tested]
     hint = () if pairing.partners is None else id_hint(a, b)
     return pairs, _allowed(mismatches, found, allow_mismatch, hint)
@@ -221,9 +223,10 @@ def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     """The ids in the first run of the samples whose outputs, contexts and conversations are the same in both runs."""
     if a.samples is None or b.samples is None:
         return frozenset()
-    by_trial, entries = a.trials == b.trials, _case_metadata(a, b, _common_scorers(a, b))
-    ours = _hashes(a.samples, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.samples, entries, by_trial=by_trial))
+    scorers = _common_scorers(a, b)
+    by_trial, entries, written = a.trials == b.trials, _case_metadata(a, b, scorers), _written(scorers)
+    ours = _hashes(a, a.samples, entries, written[0], by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b, b.samples, entries, written[1], by_trial=by_trial))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -284,15 +287,22 @@ def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerIn
     return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
-def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[Note], list[Note]]:
-    """The mismatches that make the runs incomparable, and the other differences."""
+def _differences(
+    a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]], *, frozen: bool = False
+) -> tuple[list[Note], list[Note]]:
+    """The mismatches that make the runs incomparable, and the other differences.
+
+    frozen: whether a scorer is the same if the judge wrote in one run what the samples of the other have: the written
+    texts are known, and compared with the cases.
+    """
     mismatches: list[Note] = []
     found: list[Note] = []
     pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
     different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
     mismatches += [note("judges_differ", "warning", judges=judges) for judges in sorted(different)]
     for ours, theirs in scorers:
-        if ours.signature != theirs.signature:
+        signed = [info.frozen_signature or info.signature for info in (ours, theirs)]
+        if ours.signature != theirs.signature and not (frozen and signed[0] == signed[1]):
             signatures = ours.signature, theirs.signature
             mismatches.append(note("scorer_differs", "warning", name=ours.name, signatures=signatures))
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
@@ -313,6 +323,15 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
     return mismatches, found
 
 
+_Written: TypeAlias = tuple[Sequence[ScorerInfo], Sequence[ScorerInfo]]
+"""The scorers of each run whose judge wrote what samples lacked."""
+
+
+def _written(scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> _Written:
+    pairs = list(scorers)
+    return [ours for ours, _ in pairs if ours.written_by], [theirs for _, theirs in pairs if theirs.written_by]
+
+
 def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[str, ...]:
     """The entries of the metadata that these scorers hold answers against, or that a simulated user reads."""
     entries = {name for pair in scorers for info in pair for name in info.case_metadata}
@@ -325,24 +344,26 @@ def _case_differences(
     b: Run,
     pairing: Pairing,
     entries: Sequence[str],
+    written: _Written = ((), ()),
     *,
     whole: bool = True,
 ) -> tuple[list[Note], list[Note]]:
     """How the datasets differ: in their cases (mismatches), and in what is under test (notes).
 
     entries: those of the metadata that belong to the case.
+    written: the scorers whose judge wrote what samples lack; what it wrote belongs to the case, too.
     whole: whether a sample only in the first run is a mismatch.
     """
     if a.samples is None or b.samples is None:
         return [note("versions_differ", "warning", versions=(a.dataset_version, b.dataset_version))], []
     mismatches: list[Note] = []
     by_trial = a.trials == b.trials
-    ours = _hashes(a.samples, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.samples, entries, by_trial=by_trial))
+    ours = _hashes(a, a.samples, entries, written[0], by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b, b.samples, entries, written[1], by_trial=by_trial))
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name].case != theirs[name].case for name in common):
         mismatches.append(note("cases_differ", "warning", different=cases, samples=len(common)))
-    if expected := sum(ours[name].expected != theirs[name].expected for name in common):
+    if expected := sum(_expect_other(ours[name], theirs[name]) for name in common):
         fields = tuple(entries)
         mismatches.append(
             note("expectations_differ", "warning", different=expected, samples=len(common), fields=fields)
@@ -360,8 +381,18 @@ def _case_differences(
                 by_question=pairing.partners is not None,
             )
         )
-    tested = sum(ours[name].tested != theirs[name].tested for name in common)
-    return mismatches, [note("answers_differ", different=tested, samples=len(common))] if tested else []
+    found: list[Note] = []
+    if tested := sum(ours[name].tested != theirs[name].tested for name in common):
+        found.append(note("answers_differ", different=tested, samples=len(common)))
+    by_judge = sum(ours[name].written for name in common), sum(theirs[name].written for name in common)
+    if by_judge[0] != by_judge[1]:
+        fields = tuple(dict.fromkeys(info.case_metadata[0] for of in written for info in of))
+        found.append(note("written_in_one_run", samples=len(common), written=by_judge, fields=fields))
+    return mismatches, found
+
+
+def _expect_other(ours: _Hashes, theirs: _Hashes) -> bool:
+    return None not in (ours.expected, theirs.expected) and ours.expected != theirs.expected
 
 
 def _only_in_one(samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> tuple[int, str]:
@@ -377,25 +408,55 @@ class _Hashes(NamedTuple):
 
     case: str
     """What was asked, and the reference."""
-    expected: str
-    """What else answers are held against."""
+    expected: str | None
+    """What else answers are held against; None if the judge failed to write it, so that no answer was."""
     tested: str
     """What is under test."""
+    written: bool
+    """Whether the judge wrote what answers are held against."""
 
 
-def _hashes(samples: Iterable[Sample], entries: Sequence[str], *, by_trial: bool) -> Mapping[str, _Hashes]:
-    """The hashes by sample, or by trial. entries: those of the metadata that belong to the case."""
-    return {
-        sample.key if by_trial else sample.id: _Hashes(
-            content_hash([getattr(sample, name) for name in CASE_FIELDS]),
-            content_hash(
-                [
-                    sample.expected_trajectory,
-                    [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
-                    comparable({name: metadata_at(sample.metadata, name) for name in entries}),
-                ]
-            ),
-            content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
+def _hashes(
+    run: Run, samples: Iterable[Sample], entries: Sequence[str], written: Sequence[ScorerInfo], *, by_trial: bool
+) -> Mapping[str, _Hashes]:
+    """The hashes by sample, or by trial. entries: those of the metadata that belong to the case. written: the scorers
+    whose judge wrote what samples lack."""
+    texts = _texts_written(run, written)
+    hashes: dict[str, _Hashes] = {}
+    for sample in samples:
+        found = comparable({name: metadata_at(sample.metadata, name) for name in entries})
+        missing = [info for info in written if found.keys().isdisjoint(info.case_metadata)]
+        texts_here = {info: texts[info.signature].get(sample.key, _UNKNOWN) for info in missing}
+        by_judge = {info.case_metadata[0]: each for info, each in texts_here.items() if each is not None}
+        expected = [
+            sample.expected_trajectory,
+            [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
+            {**found, **comparable(by_judge)},
+        ]
+        hashes[sample.key if by_trial else sample.id] = _Hashes(
+            case=content_hash([getattr(sample, name) for name in CASE_FIELDS]),
+            expected=None if _UNKNOWN in by_judge.values() else content_hash(expected),
+            tested=content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
+            written=bool(by_judge),
         )
-        for sample in samples
-    }
+    return hashes
+
+
+_UNKNOWN = "unknown"
+"""In place of texts that the judge failed to write."""
+
+
+def _texts_written(run: Run, written: Sequence[ScorerInfo]) -> Mapping[str, Mapping[str, Any]]:
+    """What the judge wrote for each sample or trial, by the signature of the scorer: None if it wrote nothing, or the
+    run was saved without its calls. A sample that failed before has no entry."""
+    kinds = {info.signature: info.written_by for info in written}
+    texts: dict[str, dict[str, Any]] = {signature: {} for signature in kinds}
+    for record in run.records if kinds else ():
+        if (kind := kinds.get(record.signature)) is None:
+            continue
+        answers = [call.answer for call in record.calls if call.question == kind and call.answer is not None]
+        if answers:
+            texts[record.signature][record.key] = answers[0] if all(each == answers[0] for each in answers) else answers
+        elif not isinstance(record.outcome, Failed):
+            texts[record.signature][record.key] = None
+    return texts

@@ -44,7 +44,7 @@ TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 
 
-_OMITTED = ("case_metadata", "description", "definition", "tool", "tool_threshold")
+_OMITTED = ("case_metadata", "written_by", "frozen_signature", "description", "definition", "tool", "tool_threshold")
 """Fields that are left out of data if they are empty."""
 _EMPTY: tuple[object, ...] = ((), "", {}, None)
 
@@ -63,6 +63,11 @@ class ScorerInfo:
     """Whether a lower score is better."""
     case_metadata: tuple[str, ...] = ()
     """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one."""
+    written_by: str = ""
+    """The kind of question by which a judge writes the first of these entries for samples that have none of them; ""
+    if it writes none."""
+    frozen_signature: str = ""
+    """The signature of the scorer for samples that have what was written; "" if nothing is written."""
     description: str = field(default="", compare=False)
     """What it measures; for a custom scorer, what it asks."""
     definition: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
@@ -87,6 +92,8 @@ class ScorerInfo:
             scale=stored.scale,
             lower_is_better=stored.lower_is_better,
             case_metadata=stored.case_metadata,
+            written_by=stored.written_by,
+            frozen_signature=stored.frozen_signature,
             description=stored.description,
             definition=stored.definition,
             tool=stored.tool,

@@ -356,12 +356,16 @@ def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
 
 def scorer_info(scorer: Scorer) -> ScorerInfo:
     """The scorer's description in results."""
+    frozen = scorer.frozen()
+    written = [kind.kind for kind in scorer.asked_kinds if kind not in frozen.asked_kinds]
     return ScorerInfo(
         name=scorer.name,
         signature=scorer.signature,
         scale=scorer.scale,
         lower_is_better=scorer.lower_is_better,
         case_metadata=scorer.case_metadata,
+        written_by=written[0] if written else "",
+        frozen_signature=frozen.signature if written else "",
         description=scorer.description(),
         definition=definition_of(scorer) or {},
     )

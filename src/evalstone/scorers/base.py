@@ -269,6 +269,11 @@ class Scorer(Value):
             if field.name not in self.excluded_from_signature and value != default:
                 yield field.name, value
 
+    def frozen(self) -> Scorer:
+        """The scorer for a dataset that has what this one lets the judge write for a sample, as the first entry of
+        `case_metadata`. By default, the scorer itself: nothing is written."""
+        return self
+
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts of this scorer's questions. Their fingerprints are in the signature."""
         kinds = self.asked_kinds

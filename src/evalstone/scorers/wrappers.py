@@ -7,7 +7,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from types import CoroutineType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
 
@@ -103,6 +103,10 @@ class Wrapper(Scorer, ABC, kw_only=False):
     def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The signature of the other scorer under this name: `faithfulness per turn(5c1d77b2, 9a0e41c3)@4`."""
         return self.name + self.scorer.signature.removeprefix(self.scorer.name)
+
+    def frozen(self) -> Scorer:
+        inner = self.scorer.frozen()
+        return self if inner is self.scorer else replace(self, scorer=inner)
 
     @property
     def judges(self) -> tuple[Judge, ...]:

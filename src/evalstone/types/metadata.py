@@ -45,6 +45,11 @@ class StoredScorer:
     scale: float
     lower_is_better: bool
     case_metadata: tuple[str, ...] = ()
+    written_by: str = ""
+    """The kind of question by which a judge writes the first of these entries for samples that have none of them; ""
+    if it writes none."""
+    frozen_signature: str = ""
+    """The signature of the scorer for samples that have what was written; "" if nothing is written."""
     description: str = ""
     """What it measures; for a custom scorer, what it asks."""
     definition: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from evalstone._core.declarations import TEXT, Rule, check_settings
@@ -12,7 +12,7 @@ from evalstone.errors import ConfigError, OutcomeError, invalid, repeated
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.questions.criteria import WriteCriteria, first_repeated
-from evalstone.scorers.base import lines_of, require_known
+from evalstone.scorers.base import Scorer, lines_of, require_known
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped, metadata_at
@@ -135,6 +135,9 @@ class Rubric(DefinedText):
             raise ConfigError(f"{self.name}: generate writes criteria, and criteria has some; leave one of them out")
         if self.generate:
             object.__setattr__(self, "questions", (WriteCriteria, CheckCriteria))
+
+    def frozen(self) -> Scorer:
+        return replace(self, generate=False) if self.generate else self
 
     async def score(
         self,
