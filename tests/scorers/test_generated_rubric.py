@@ -13,9 +13,23 @@ import pandas
 import polars
 import pytest
 
-from evalstone import Failed, Run, Sample, Score, ScriptedJudge, Skipped, compare, dry_run, evaluate, load
+from evalstone import (
+    DataError,
+    Failed,
+    Run,
+    Sample,
+    Score,
+    ScriptedJudge,
+    Skipped,
+    check,
+    compare,
+    dry_run,
+    evaluate,
+    load,
+)
+from evalstone.datasets import write_jsonl
 from evalstone.errors import ConfigError, NotComparable
-from evalstone.judges import DecisionOrText
+from evalstone.judges import DecisionOrText, write_rubrics
 from evalstone.questions import CheckCriteria, WriteCriteria
 from evalstone.questions.base import Question
 from evalstone.results.files import read_run, write_run
@@ -351,3 +365,39 @@ def test_a_rubric_that_the_judge_failed_to_write_differs_from_none() -> None:
     with pytest.raises(NotComparable):
         compare(unknown, rubric_run(Rubric(), CRITERIA, ids="ab"))
     assert compare(unknown, unknown).scorers
+
+
+def test_the_function_returns_the_samples_that_the_command_writes(tmp_path: Path) -> None:
+    by = judge()
+    rows = [{"id": "a", "input": "When?", "reference": "1921"}, {"id": "b", "reference": "no input"}]
+    done = write_rubrics([*rows, sample(id="c", rubrics=["Own."])], judge=by, ledger=None)
+    assert by.asked == [WriteCriteria(task="When?", reference="1921")]
+    assert [each.metadata.get("rubrics") for each in done.samples] == [CRITERIA, None, ["Own."]]
+    assert (done.written, done.kept, done.without, done.errors, done.stop_reason) == (1, 1, 1, {}, "")
+    write_jsonl(tmp_path / "d.jsonl", done.samples, redact=False)
+    assert load(tmp_path / "d.jsonl").samples == done.samples
+
+
+@pytest.mark.parametrize("source", ["jsonl", "csv", "memory"])
+def test_invalid_rubrics_are_refused_with_their_line_before_anything_is_asked(source: str, tmp_path: Path) -> None:
+    rows = [sample(id=name, rubrics=rubrics) for name, rubrics in (("a", '["x"]'), ("b", '["x", "X."]'))]
+    data: Any = tmp_path / f"d.{source}"
+    if source == "memory":
+        data = rows
+    elif source == "csv":
+        polars.DataFrame(rows).write_csv(data)
+    else:
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    by = judge()
+    place = {"jsonl": "line 2", "csv": "line 3", "memory": "item 2"}[source]
+    message = "the rubric in metadata: criteria: 'X.' is listed twice"
+    with pytest.raises(DataError) as refused:
+        write_rubrics(data, judge=by, ledger=None)
+    assert f"{place}: {message}" in str(refused.value)
+    if source != "memory":
+        assert data.name in str(refused.value)
+    with pytest.raises(DataError, match="sample 'b': the rubric in metadata: "):
+        write_rubrics(load(data), judge=by, ledger=None)
+    assert not by.asked
+    checked = check(data)
+    assert [(each.place, each.field, each.message) for each in checked.problems] == [(place, "rubrics", message)]

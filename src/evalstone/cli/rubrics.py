@@ -34,10 +34,7 @@ def rubrics(
     The judge writes the criteria from the input and the reference, for samples that have none. The scorer rubric then
     uses them. It sees no answer, and asks what rubric(generate=true) asks, so that the ledger's criteria are the same.
     """
-    from evalstone._core import sync
-    from evalstone.datasets import load
     from evalstone.datasets.writing import write_jsonl
-    from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.judge_quality.rubrics import write_rubrics
     from evalstone.ledger.base import DEFAULT_LEDGER
 
@@ -47,19 +44,16 @@ def rubrics(
         raise ConfigError(f"--out takes a file of JSON Lines, such as with-rubrics.jsonl, not {safe(out, 200)!r}")
     resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
-        done = sync.run(
-            write_rubrics(
-                load(data, map=map),
-                judge=judge_spec(judge, base_url),
-                options=JudgeOptions(
-                    concurrency=concurrency,
-                    cache=cache,
-                    budget=budget,
-                    progress=not quiet and sys.stderr.isatty(),
-                    stop=stop,
-                ),
-                ledger=DEFAULT_LEDGER if ledger is None else ledger,
-            )
+        done = write_rubrics(
+            data,
+            map=map,
+            judge=judge_spec(judge, base_url),
+            concurrency=concurrency,
+            cache=cache,
+            budget=budget,
+            progress=not quiet and sys.stderr.isatty(),
+            stop=stop,
+            ledger=DEFAULT_LEDGER if ledger is None else ledger,
         )
     if done.stop_reason:
         if stop.ending is INTERRUPTED:

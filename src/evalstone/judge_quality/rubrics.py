@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from evalstone._core import sync
+from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.datasets import Dataset
-from evalstone.errors import ConfigError, DataError, OutcomeError
+from evalstone.datasets import Dataset, Samples, load
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.errors import ConfigError, DataError
 from evalstone.judge_quality.calibrate import JudgeOptions
 from evalstone.judges.base import JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.questions.base import Ask
 from evalstone.questions.criteria import WriteCriteria
+from evalstone.run.budget import StopSignal
+from evalstone.run.data_check import check
 from evalstone.scorers.base import Scorer
 from evalstone.scorers.custom.rubric import OWN, rubric_of, written_criteria
 from evalstone.types import Failed, Sample, Score, Skipped
@@ -29,39 +35,65 @@ class _Written(Scorer):
     async def score(
         self, ask: Ask, *, input: str, reference: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Score | Skipped:
-        try:
-            if rubric_of(metadata or {}):
-                return Skipped("the sample has a rubric")
-        except ConfigError as error:
-            raise OutcomeError("the rubric in metadata: ", error) from None
+        if rubric_of(metadata or {}):
+            return Skipped("the sample has a rubric")
         return Score(self.scale, evidence=await written_criteria(ask, input, reference))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WrittenRubrics:
-    """A dataset with rubrics, and how many were written.
-
-    written: the samples with a new rubric. kept: those that had one. without: those without an input. errors: why no
-    rubric was written, by sample ID. stop_reason: why the run stopped early; empty if it didn't.
-    """
+    """A dataset with rubrics, and how many were written."""
 
     samples: tuple[Sample, ...]
+    """All samples, with their rubrics as `rubrics` in the metadata."""
     written: int
+    """The number of samples with a new rubric."""
     kept: int
+    """The number of samples that had one."""
     without: int
+    """The number of samples without an input, which get none."""
     errors: Mapping[str, str]
+    """Why no rubric was written, by sample ID."""
     stop_reason: str = ""
+    """Why the run stopped early; "" if it didn't."""
 
 
-async def write_rubrics(
-    dataset: Dataset, *, judge: JudgeSpec, options: JudgeOptions, ledger: str | Path | None = DEFAULT_LEDGER
+async def awrite_rubrics(
+    data: Samples,
+    *,
+    judge: JudgeSpec,
+    map: ColumnMapping | None = None,
+    budget: float | None = None,
+    cache: bool = True,
+    concurrency: int = 32,
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    progress: bool = False,
+    stop: StopSignal | None = None,
 ) -> WrittenRubrics:
-    """Have a judge write the rubric of each sample that has none, from its input and reference. The ledger has its
-    answers, so that a run of `rubric(generate=True)` with this judge uses the same criteria.
+    """Have a judge write the rubric of each sample that has none, from its input and reference.
 
-    Raises ConfigError if the judge can't write them, and DataError if every sample has a rubric.
+    It sees no answer. The ledger has what it wrote, so that a run of `rubric(generate=True)` with this judge uses the
+    same criteria. Save the samples with `write_jsonl(path, result.samples, redact=False)`, and review them.
+
+    Args:
+        data: As for `evaluate`.
+        judge: As for `evaluate`; it must write text.
+        map: Sample field to column.
+        budget: The highest cost in US dollars.
+        cache: Whether to use cached answers from the ledger.
+        concurrency: The maximum number of concurrent judge calls.
+        ledger: As for `evaluate`.
+        progress: Whether to show a progress bar.
+        stop: A signal that stops the run.
+
+    Raises:
+        ConfigError: An argument is invalid, or the judge can't write rubrics.
+        DataError: Every sample has a rubric, or a rubric in the data is invalid.
     """
-    if all(_has_rubric(sample) for sample in dataset):
+    options = JudgeOptions(concurrency=concurrency, cache=cache, budget=budget, map=map, progress=progress, stop=stop)
+    dataset = load(data, map=map)
+    had = [await _has_rubric(sample, dataset, data, map) for sample in dataset]
+    if all(had):
         raise DataError(f"{dataset.name}: every sample has a rubric already")
     run = await options.run("rubrics", dataset, [_Written()], judge, ledger)
     rubrics = {
@@ -74,13 +106,26 @@ async def write_rubrics(
         replace(sample, metadata={**sample.metadata, OWN: rubrics[sample.id]}) if sample.id in rubrics else sample
         for sample in dataset
     )
-    kept = sum(map(_has_rubric, samples)) - len(rubrics)
-    without = len(samples) - kept - len(rubrics) - len(failed)
-    return WrittenRubrics(samples, len(rubrics), kept, without, failed, run.stop_reason)
+    return WrittenRubrics(
+        samples=samples,
+        written=len(rubrics),
+        kept=sum(had),
+        without=len(samples) - sum(had) - len(rubrics) - len(failed),
+        errors=failed,
+        stop_reason=run.stop_reason,
+    )
 
 
-def _has_rubric(sample: Sample) -> bool:
+write_rubrics = sync.blocking(awrite_rubrics)
+
+
+async def _has_rubric(sample: Sample, dataset: Dataset, data: Samples, map: ColumnMapping | None) -> bool:
+    """Whether a sample has a rubric. Raises DataError for an invalid one, with its place in the data."""
     try:
         return bool(rubric_of(sample.metadata))
-    except ConfigError:  # the run says so
-        return False
+    except ConfigError as error:
+        problem = error
+    # A dataset doesn't know the lines. The check waits for a loop of its own, so it can't be called on this one.
+    problems = () if isinstance(data, Dataset) else (await asyncio.to_thread(check, data, map=map)).problems
+    place = next((each.place for each in problems if each.field == OWN), f"sample {excerpt(sample.id)}")
+    raise DataError(f"{dataset.name}: {place}: the rubric in metadata: ", problem)

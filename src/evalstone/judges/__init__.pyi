@@ -3,6 +3,9 @@
 from evalstone.api import fit_cascade as fit_cascade
 from evalstone.judge_quality.align import aalign as aalign
 from evalstone.judge_quality.align import align as align
+from evalstone.judge_quality.rubrics import WrittenRubrics as WrittenRubrics
+from evalstone.judge_quality.rubrics import awrite_rubrics as awrite_rubrics
+from evalstone.judge_quality.rubrics import write_rubrics as write_rubrics
 from evalstone.judges.aligned import Aligned as Aligned
 from evalstone.judges.aligned import AlignmentFile as AlignmentFile
 from evalstone.judges.base import Judge as Judge

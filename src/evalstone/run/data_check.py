@@ -27,7 +27,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
-from evalstone.errors import DataError, EvalstoneError, JudgeDeclined
+from evalstone.errors import ConfigError, DataError, EvalstoneError, JudgeDeclined
 from evalstone.questions.base import Question
 from evalstone.results.data_check import (
     CheckedField,
@@ -38,6 +38,7 @@ from evalstone.results.data_check import (
     UnreadColumn,
 )
 from evalstone.scorers.base import Scorer, is_absent
+from evalstone.scorers.custom.rubric import OWN, rubric_of
 from evalstone.scorers.described import built_in
 from evalstone.types import SAMPLE_FIELDS, Sample, Skipped
 from evalstone.types.reserved_metadata import RESERVED_METADATA
@@ -205,6 +206,10 @@ class _Inspection:
                 messages.add(text)
                 self._refuse(place, error, error.field or "")
         if sample is not None and not of_fields:
+            try:
+                rubric_of(sample.metadata)
+            except ConfigError as error:
+                self._refuse(place, DataError("the rubric in metadata: ", error), OWN)
             self._add(sample, place)
 
     def _add(self, sample: Sample, place: str) -> None:
