@@ -361,10 +361,57 @@ def test_other_data_do_not_enter_the_folder(tmp_path: Path) -> None:
 def test_another_version_does_not_enter_the_folder(tmp_path: Path) -> None:
     data, out = written(tmp_path), tmp_path / "out"
     score_shard(data, "exact_match", 1, 2, out=out)
-    plan = json.loads((out / "plan.json").read_text())
-    (out / "plan.json").write_text(json.dumps(plan | {"evalstone": "0.0.1"}))
+    plan = BlockPlan.read(Location.of(out))
+    assert plan is not None
+    replace(plan, evalstone="0.0.1").write(Location.of(out))
     with pytest.raises(ConfigError, match=r"another run: by evalstone 0\.0\.1, and this is .*, which may score diff"):
         score_shard(data, "exact_match", 2, 2, out=out)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"start": 0', '"start": 1'),
+        ('"map": null', '"map": {"id": "other"}'),
+        ('"changed": "', '"changed": "1'),
+        ('"keep": "all"', '"keep": "scores"'),
+        ('"asked": []', '"asked": ["openai/gpt-5.1"]'),
+    ],
+)
+def test_a_plan_that_was_edited_is_refused_by_all_that_read_it(tmp_path: Path, before: str, after: str) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    run = told(in_shards(data, out, 2, "exact_match"))
+    text = (out / "plan.json").read_text()
+    assert before in text
+    (out / "plan.json").write_text(text.replace(before, after))
+    readers: list[Callable[[], object]] = [
+        lambda: merge(out),
+        lambda: evalstone.read_run(out),
+        lambda: score_shard(data, "exact_match", 1, 2, out=out),
+    ]
+    for read in readers:
+        with pytest.raises(DataError, match=r"plan\.json isn't as it was written: its .* checksum; restore it, or del"):
+            read()
+    (out / "plan.json").unlink()
+    assert score_shard(data, "exact_match", 1, 2, out=out).scored == 0
+    assert told(merge(out)) == run
+
+
+def test_a_damaged_block_says_how_to_score_it_again(tmp_path: Path) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    before = told(in_shards(data, out, 2, "exact_match"))
+    for kind in ("blocks", "calls"):
+        name = sorted((out / "blocks").iterdir())[1].name
+        damaged = out / kind / name
+        damaged.write_bytes(damaged.read_bytes()[:-9])
+        with pytest.raises(
+            DataError, match=f"{name} cannot be read .*If it is damaged, delete {name} in blocks and ca"
+        ):
+            merge(out)
+        for folder in ("blocks", "calls"):
+            (out / folder / name).unlink()
+        assert sum(score_shard(data, "exact_match", shard, 2, out=out).scored for shard in (1, 2)) == 1
+        assert told(merge(out)) == before
 
 
 def test_a_run_that_was_planned_meanwhile_is_kept(tmp_path: Path) -> None:

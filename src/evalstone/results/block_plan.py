@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.file_format import PLAN_FORMAT, installed_version
+from evalstone._core.json import content_hash
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
 from evalstone.datasets.columns import ColumnMapping
@@ -51,7 +52,7 @@ class BlockPlan:
     """Caveats about the data, as in `Dataset.notes`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it."""
+        """The plan as `plan.json` has it, without the checksum."""
         numbers = {file.location: number for number, file in enumerate(self.files)}
         return {
             "format": PLAN_FORMAT,
@@ -84,12 +85,13 @@ class BlockPlan:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str) -> BlockPlan:
-        """The plan in a `plan.json`. Raises DataError, which names the file, for anything else."""
+        """The plan in a `plan.json`. Raises DataError, which names the file, for anything else, and for a plan that
+        isn't as it was written."""
         PLAN_FORMAT.check(data, source)
         try:
             stored = read_data(_StoredPlan, data)
             files = tuple(_file_of(each) for each in stored.files)
-            return cls(
+            plan = cls(
                 fingerprint=stored.fingerprint,
                 evalstone=stored.evalstone,
                 dataset_name=stored.dataset.name,
@@ -108,10 +110,17 @@ class BlockPlan:
             )
         except (DataError, IndexError, ValueError) as error:
             raise DataError(f"{source} isn't a plan: ", error) from None
+        if stored.checksum != checksum_of(data):
+            raise DataError(
+                f"{source} isn't as it was written: its content doesn't have its checksum; restore it, or delete it "
+                "and run the command that scored the blocks again, which keeps those that are finished"
+            )
+        return plan
 
     def write(self, folder: Location) -> None:
         """Write `plan.json` into a results folder. Processes that plan the same write the same."""
-        (folder / PLAN).write(f"{json_line(self.to_dict())}\n".encode())
+        data = json.loads(json_line(self.to_dict()))  # as it is read
+        (folder / PLAN).write(f"{json_line(data | {'checksum': checksum_of(data)})}\n".encode())
 
     @classmethod
     def read(cls, folder: Location) -> BlockPlan | None:
@@ -130,6 +139,11 @@ class BlockPlan:
         """Whether the plan was made of these files, as they are now, and with this mapping of columns."""
         here, planned = ([file.location.absolute for file in listed] for listed in (files, self.files))
         return here == planned and map == self.map
+
+
+def checksum_of(data: Mapping[str, Any]) -> str:
+    """The checksum of a plan as data, of all but its own checksum."""
+    return content_hash({name: value for name, value in data.items() if name != "checksum"})
 
 
 @dataclass(frozen=True)
@@ -167,6 +181,7 @@ class _StoredPlan:
     keep: str
     files: tuple[_StoredFile, ...]
     blocks: tuple[_StoredBlock, ...]
+    checksum: str
     keep_reasoning: bool = False
     map: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()

@@ -444,7 +444,10 @@ def _reading(file: Location, words: Sequence[str] = ()) -> Generator[Any]:
     except EvalstoneError:
         raise
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
-        raise DataError(f"{file} cannot be read as Parquet: {escaped(error)}") from None
+        raise DataError(
+            f"{file} cannot be read as Parquet: {escaped(error)}. If it is damaged, delete {file.name} in {BLOCKS} and "
+            f"{CALLS}, and score the block again"
+        ) from None
 
 
 def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
