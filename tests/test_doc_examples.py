@@ -26,7 +26,7 @@ from evalstone.scorers.checks.multiple_choice import choice_in
 from evalstone.scorers.checks.numeric import numbers_in
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/migrate").glob("*.md"))]
 TABLE = re.compile(r"^\|(.+)\|\n\|[-|: ]+\|\n((?:\|.+\|\n)+)", re.MULTILINE)
 CELL = re.compile(r"(?<!\\)\|")
 CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")

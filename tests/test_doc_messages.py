@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.scorers.other_systems import SYSTEMS, table
+
 ROOT = Path(__file__).parents[1]
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "cli.md"]
+PAGES += sorted((ROOT / "docs/migrate").glob("*.md"))
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 QUOTED = re.compile(r"“[^”]*”|\"[^\"\n]*\"|'[^'\n]*'")
@@ -28,9 +31,11 @@ NO_MESSAGES = {
     "live.md: if not response.body: return None",
     "local-models.md: lms load NAME --context-length N",
     "local-models.md: truncating input prompt",  # in the log of a server
-    "side-by-side.md: deepeval test run",
     "view.md: evalstone run shop.jsonl --scorer faithfulness",
 }
+
+THEIRS = {row.theirs for system in SYSTEMS for row in table(system)}
+"""Names of other systems, such as `deepeval test run`."""
 
 
 def rows_of_words(message: str) -> Iterator[str]:
@@ -47,7 +52,7 @@ def quotes(page: Path) -> Iterator[str]:
         if language == "text" and "  " not in block:
             yield " ".join(block.split())
     for span in SPAN.findall(FENCED.sub("", text)):
-        if re.fullmatch(r"[a-z][\w ,.:;'…%-]*", span) and not span.startswith("evalstone "):
+        if re.fullmatch(r"[a-z][\w ,.:;'…%-]*", span) and not span.startswith("evalstone ") and span not in THEIRS:
             yield span
 
 

@@ -41,7 +41,7 @@ def folder(tmp_path: Path, evalstone: Evalstone) -> Path:
         "runs runs",
         "judges",
         "scorers",
-        *(f"scorers --from {tool}" for tool in ("mastra", "deepeval", "phoenix")),
+        *(f"scorers --from {tool}" for tool in ("mastra", "spring", "ragas", "deepeval", "phoenix")),
     ],
 )
 def test_what_is_printed_loses_no_word_however_narrow(folder: Path, evalstone: Evalstone, command: str) -> None:
