@@ -32,26 +32,12 @@ _AFFIXES = {"create", "make", "new", "get", "metric", "scorer", "evaluator", "gr
 """Words at the ends of a name that don't tell names apart: `createBiasScorer`, `BiasMetric`."""
 _NO_WORDS = frozenset(
     (
-        "a",
-        "an",
-        "and",
-        "do",
-        "for",
-        "from",
-        "how",
-        "i",
-        "import",
-        "in",
-        "is",
-        "my",
-        "of",
-        "or",
-        "the",
-        "to",
-        "use",
-        "what",
+        *("a", "an", "and", "do", "for", "from", "how", "i", "import", "in", "is"),
+        *("my", "of", "or", "the", "to", "use", "what"),
     )
 )
+_SHORTEST = 6
+"""The fewest letters that are looked for within names."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +186,7 @@ def _names(text: str) -> list[str]:
 
 def _named(system: str, text: str) -> list[Counterpart]:
     rows, name = table(system), Name(text)
-    for find in (_beginning_like, _exactly, _of_owner, _alike, _with_words, _word_by_word, _in_text, _most_words):
+    for find in FINDERS:
         if found := find(rows, name, text):
             return found
     return []
@@ -262,10 +248,28 @@ def _beginning_like(rows: Sequence[Counterpart], name: Name, text: str) -> list[
     return []
 
 
+def _command_line(rows: Sequence[Counterpart], name: Name, text: str) -> list[Counterpart]:
+    """The command before flags or files, after its options that follow: `inspect eval a.py --limit 9`."""
+    parts = text.split()
+    for end in range(len(parts) - 1, 0, -1):
+        command = Name(" ".join(parts[:end])).text
+        flags = [Name(part.partition("=")[0]) for part in parts[end:] if part.startswith("-")]
+        found = [row for row in rows if row.name.text == command]
+        if found and (flags or re.search(r"[./]", parts[end])):
+            own = [row for row in rows if any(Name(owner).text == command for owner in row.of)]
+            return [*(row for row in own if any(row.name.likeness(flag) == 3 for flag in flags)), *found]
+    return []
+
+
 def _with_words(rows: Sequence[Counterpart], name: Name, text: str) -> list[Counterpart]:
     """The rows whose names have all the words."""
     wanted = _telling(name)
     return [row for row in rows if wanted and all(_has(row.name.words, word) for word in wanted)]
+
+
+def _spelled_within(rows: Sequence[Counterpart], name: Name, text: str) -> list[Counterpart]:
+    """The rows whose names have the letters in a row, wherever words end: `few shot`."""
+    return [row for row in rows if len(name.key) >= _SHORTEST and name.key in row.name.key]
 
 
 def _word_by_word(rows: Sequence[Counterpart], name: Name, text: str) -> list[Counterpart]:
@@ -308,6 +312,21 @@ def _has(known: Iterable[str], word: str) -> bool:
 
 def _stem(word: str) -> str:
     return re.sub(r"(?<=\w{4})(?:ing|ions?|ors?|ers?|ed|es?|y)$", "", word)
+
+
+FINDERS = (
+    _beginning_like,
+    _command_line,
+    _exactly,
+    _of_owner,
+    _alike,
+    _with_words,
+    _spelled_within,
+    _word_by_word,
+    _in_text,
+    _most_words,
+)
+"""What is tried in turn until something is found: the surest first."""
 
 
 # ---- In messages ----
