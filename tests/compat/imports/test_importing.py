@@ -16,7 +16,7 @@ import pytest
 import evalstone as es
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
 from evalstone.compat.imports.building import Building, keep
-from evalstone.compat.imports.importing import folder_name
+from evalstone.compat.imports.importing import ImportedRuns, folder_name
 from evalstone.compat.imports.results import About, Event, Judged, Metric, Printed, Result, Row, failed, metric_name
 from evalstone.ledger import RunRow
 from evalstone.ledger.store import Ledger
@@ -321,3 +321,42 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     import_results(path, ledger=None)
     assert tracemalloc.get_traced_memory()[1] < 60e6
     tracemalloc.stop()
+
+
+def test_systems_with_the_same_answers_and_scores_are_runs_of_their_own(tmp_path: Path) -> None:
+    runs = runs_of(*(row(number, system) for system in ("a", "b") for number in range(3)))
+    assert len({run.id for run in runs}) == 2
+
+
+def test_another_scale_is_another_run() -> None:
+    ids = {runs_of(row(4), scales=scales)[0].id for scales in ({}, {"good": 5})}
+    assert len(ids) == 2
+
+
+def test_a_score_beyond_all_scales_has_failed() -> None:
+    (run,) = runs_of(row(0), row(1, scores={GOOD: Result.of(1.7e308)}))
+    assert [outcome.exception for outcome in outcomes(run) if isinstance(outcome, Failed)] == ["OutOfRange"]
+
+
+def test_rows_that_all_failed_say_why() -> None:
+    down = failed("TargetFailed", "HTTP 503")
+    with pytest.raises(DataError, match="its results have no scores; the first row: 'the target failed: HTTP 503'"):
+        runs_of(row(0, answer=None, problem=down, scores={}))
+
+
+def test_a_trial_of_many_digits_is_named_shortly() -> None:
+    with pytest.raises(DataError, match=r"a trial 10{50,60}\.\.\. of one case; it must be between 1 and 10,000"):
+        runs_of(row(0, trial=10**300))
+
+
+def test_a_warning_of_some_systems_names_them() -> None:
+    events = [row(number, system) for system in ("a", "b") for number in range(2)]
+    runs = runs_of(*events, Printed(kind="mean", value=0.5, metric="good", system="b"))
+    assert ImportedRuns(tuple(runs), "acme").view().warnings == (
+        "b: good: acme printed a mean of 0.5, and here it is 0.25.",
+    )
+
+
+def test_a_folder_that_should_be_a_file_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="Is a directory"):
+        import_results(tmp_path, tool="promptfoo", ledger=None)

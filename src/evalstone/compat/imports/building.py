@@ -113,7 +113,9 @@ class _System:
         case = self._case(row)
         trial = self.trials[case] + 1 if row.trial is None else row.trial
         if not 1 <= trial <= MOST_TRIALS:
-            raise DataError(f"{row.place}: there is a trial {trial} of one case; at most {MOST_TRIALS:,} can be read")
+            raise DataError(
+                f"{row.place}: there is a trial {excerpt(trial)} of one case; it must be between 1 and {MOST_TRIALS:,}"
+            )
         if row.trial is not None and (case, trial) in self._taken:
             raise DataError(f"{row.place}: trial {trial} of {excerpt(row.key)} is there twice")
         if row.trial is not None:
@@ -172,6 +174,8 @@ class Building:
         self._systems: dict[str, _System] = {}
         self._numbers: dict[Metric, int] = {}
         self._spreads: list[_Spread] = []
+        self._failure = ""
+        """Why the first row without an answer has none."""
 
     def add(self, event: Event) -> None:
         """Take what the reader yields. Raises DataError for a row that contradicts an earlier one."""
@@ -198,6 +202,7 @@ class Building:
             system.cost.add(row.answer.cost or 0.0)
         elif isinstance(row.problem, Failed):
             system.failed += 1
+            self._failure = self._failure or excerpt(row.problem.error)
         stored: list[_Stored] = []
         for metric, result in row.scores.items():
             stored.append(one := self._stored(metric, result))
@@ -235,7 +240,9 @@ class Building:
         if not self._systems:
             raise DataError("it has no results")
         if not self._spreads:
-            raise DataError("its results have no scores")
+            raise DataError(
+                "its results have no scores", *(("; the first row: ", self._failure) if self._failure else ())
+            )
         names = list(dict.fromkeys(spread.metric.name for spread in self._spreads))
         for metric in self.scales:
             if metric not in names:
@@ -258,7 +265,7 @@ class Building:
         scale = self.scales.get(metric.name) or metric.scale
         if scale is None:
             power = math.ceil(math.log10(spread.highest)) if spread.highest > 1 else 0
-            scale = min(MOST_SCALE, 10.0**power)
+            scale = 10.0**power if 10**power < MOST_SCALE else MOST_SCALE
             if power:
                 values = {"tool": self.tool, "highest": spread.highest, "scale": scale}
                 self._notes.setdefault(note("scale_assumed", "caution", metric.name, **values))
@@ -278,7 +285,9 @@ class Building:
         system = scored.system
         when = self._started()
         signatures = [info.signature for info in scored.infos.values()]
-        system.digest.update(json.dumps([self.tool, self.reading, vars(self.about), signatures]).encode())
+        scales = [info.scale for info in scored.infos.values()]
+        known = [self.tool, self.reading, vars(self.about), system.identity, system.dataset, signatures, scales]
+        system.digest.update(json.dumps(known).encode())
         id = f"{when:%Y%m%d-%H%M%S}-{system.digest.hexdigest()[:6]}"
         samples = scored.samples()
         target = None if not system.identity else _target(system, scored.trials, id)

@@ -20,7 +20,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone.compat.imports.building import Building, Built, keep
 from evalstone.compat.imports.reading import Source, reader_for
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError, MissingDependency
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.ledger.store import Ledger
 from evalstone.report.notes import sentences_of
@@ -83,7 +83,7 @@ class ImportedRuns(Sequence[Run], Shown):
         return View(
             name=f"Imported from {self.tool}",
             lead=listed(dict.fromkeys(run.dataset_name for run in self.runs)) if several else samples,
-            warnings=tuple(sentences_of((each for each in notes if each.severity != "fact"), front_end)),
+            warnings=self._warnings(front_end),
             sections=(
                 *(
                     (Section("Runs", tables=(table("The run of each system", _RUNS, map(self._run, self.runs)),)),)
@@ -103,6 +103,14 @@ class ImportedRuns(Sequence[Run], Shown):
             ),
             footer=FOOTER,
         )
+
+    def _warnings(self, front_end: FrontEnd) -> tuple[str, ...]:
+        """What has to be known of the runs. What isn't said of all of them is said after their systems."""
+        systems: dict[str, list[str]] = {}
+        for run in self.runs:
+            for text in sentences_of((each for each in run.cautions if each.severity != "fact"), front_end):
+                systems.setdefault(text, []).append("" if run.target is None else run.target.identity)
+        return tuple(text if len(of) == len(self.runs) else f"{listed(of)}: {text}" for text, of in systems.items())
 
     def _run(self, run: Run) -> Sequence[str]:
         folder = dict(zip((each.id for each in self.runs), self.folders, strict=False)).get(run.id, "")
@@ -232,7 +240,9 @@ def _built(
                 building.add(event)
         with phase("making runs"):
             return building.built(name=name, tags=tags)
-    except DataError as error:
+    except MissingDependency:
+        raise
+    except ConfigError as error:  # also of a sample or an answer that none can be
         raise DataError(shown, error) from None
     except RecursionError:
         raise DataError(shown, "nested too deeply") from None
