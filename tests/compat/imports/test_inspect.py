@@ -303,3 +303,36 @@ def test_a_sample_that_was_written_again_counts_once(tmp_path: Path, run: Run) -
 def test_a_large_sample_is_read_without_its_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalstone.compat.imports.inspect._WHOLE", 0)
     assert imported("two.eval").id == imported("two.json").id
+
+
+def test_texts_that_inspect_counts_as_zero_are_said_also_where_it_averages_trials(tmp_path: Path) -> None:
+    def change(log: dict[str, Any]) -> None:
+        scored = [sample for sample in log["samples"] if sample["scores"]]
+        for number, sample in enumerate(scored):
+            sample["scores"] = {"includes": {"value": "maybe" if number == 0 else "C"}}
+        del scored[4]["scores"]["includes"]  # the other trial of the same sample
+        log["samples"] = scored
+        metrics = {"mean": {"name": "mean", "value": 0.75}}
+        log["results"] = {"scores": [{"name": "includes", "scorer": "includes", "metrics": metrics}]}
+
+    run = imported(changed(tmp_path, change))
+    kinds = {each.kind: each for each in run.notes if each.scorer == "includes"}
+    assert run.mean("includes") == 1
+    assert kinds["printed_with_failed"]["failed"] == 1
+    assert "printed_differs" not in kinds
+
+
+def test_a_log_with_something_after_it_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path, lambda log: None)
+    path.write_text(path.read_text("utf-8") + "{}", "utf-8")
+    with pytest.raises(DataError, match="Extra data"):
+        imported(path)
+
+
+def test_a_chunk_whose_number_has_thousands_of_digits_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "chunked.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps({name: TWO[name] for name in ("version", "eval")}))
+        archive.writestr("samples/1_epoch_1/sample.json", json.dumps(TWO["samples"][0]))
+        archive.writestr(f"samples/1_epoch_1/messages/{'9' * 5000}.json", "[]")
+    assert len(imported(path).samples or ()) == 1

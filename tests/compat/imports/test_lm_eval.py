@@ -173,10 +173,11 @@ def drop_first(line: dict[str, Any]) -> dict[str, Any] | None:
 
 
 BROKEN: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
-    (lambda line: line | {"doc_id": None}, "line 1: doc_id must be a number or a text, not NoneType"),
+    (lambda line: line | {"doc_id": None}, r"line \d: doc_id must be a number or a text, not NoneType"),
     (lambda _: [1], "line 1 must be an object"),
     (lambda line: line | {"metrics": ["no_such"]}, r"line \d: metrics has 'no_such', which the line hasn't"),
-    (lambda line: line | {"doc_id": 1}, "trial 1 of '1' is there twice"),
+    (lambda line: line | {"doc_id": [1]}, r"line \d: doc_id must be a number or a text, not list"),
+    (lambda line: line | {"doc_id": 1}, r"line 7: exact_match.word of document 1 is there twice"),
     (drop_first, "documents have no line of the filter first, but of others: 3"),
 ]
 
@@ -202,3 +203,22 @@ def test_a_folder_of_two_versions_is_refused(tmp_path: Path) -> None:
     change_results(tmp_path / "all" / "small", lambda results: results.update(lm_eval_version="0.4.9"))
     with pytest.raises(DataError, match=r"the folder has results of lm-eval 0.4.(13|9) and 0.4.(13|9)"):
         imported(tmp_path / "all")
+
+
+def test_numbers_that_no_float_can_hold_are_left_out(copied: Path, runs: dict[str, Run]) -> None:
+    change_results(copied, lambda results: results.update(total_evaluation_time_seconds=10**400))
+    choice = next(copied.glob("samples_capitals_choice_*"))
+    change_lines(
+        choice,
+        lambda line: line | {"resps": [[[10**400, "False"]]] * len(line["resps"]), "doc_id": 2**70 + line["doc_id"]},
+    )
+    run = imported(copied)["Small · capitals_choice"]
+    assert run.seconds == 0
+    assert run.mean("acc") == runs["Small · capitals_choice"].mean("acc")
+
+
+def test_results_with_something_after_them_are_refused(copied: Path) -> None:
+    path = copied / RESULTS.name
+    path.write_text(path.read_text("utf-8") + "{}", "utf-8")
+    with pytest.raises(DataError, match="Extra data"):
+        imported(copied)

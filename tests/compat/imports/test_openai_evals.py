@@ -128,3 +128,10 @@ def test_a_run_without_items_is_refused_by_name(tmp_path: Path) -> None:
     content: dict[str, Any] = {"object": "eval.run", "result_counts": {"total": 4}, "per_testing_criteria_results": []}
     with pytest.raises(DataError, match=r"a run with its counts.*output_items\.list"):
         imported(tmp_path / "run.json", content)
+
+
+def test_items_with_large_numbers_are_cases_of_their_own(tmp_path: Path) -> None:
+    numbers = (1_234_567, 1_234_568, 10**300, -1)
+    items = [{**ITEMS[0], "datasource_item_id": number} for number in numbers]
+    (run,) = imported(tmp_path / "i.json", items)
+    assert (run.n_samples, run.trials) == (4, 1)

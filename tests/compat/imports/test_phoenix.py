@@ -127,3 +127,9 @@ def test_a_table_has_samples_with_answers(tmp_path: Path, form: str, first: int)
 def test_what_cant_be_read_is_named(tmp_path: Path, content: Any, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         imported(tmp_path / "e.json", content)
+
+
+@pytest.mark.parametrize("number", [10**400, 0, True, 1.5])
+def test_a_repetition_must_have_a_number_that_can_be_one(tmp_path: Path, number: object) -> None:
+    with pytest.raises(DataError, match=r"item 1: (there is a trial|repetition_number must be a whole number)"):
+        imported(tmp_path / "e.json", [{**ROWS[0], "repetition_number": number}])

@@ -39,6 +39,7 @@ from evalstone.compat.imports.results import (
     failed,
     metric_name,
     number_in,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -57,7 +58,7 @@ MOST_VALUES = 100
 """The most values of a list that are metrics of their own."""
 HEADER, START, SUMMARIES, REDUCTIONS = "header.json", "_journal/start.json", "summaries.json", "reductions.json"
 _SAMPLE = re.compile(r"samples/(?:.*)_epoch_\d+(?:\.json|/sample\.json)", re.DOTALL)
-_CHUNK = re.compile(r"(samples/.*_epoch_\d+)/(metadata|messages/\d+|attachments/\d+)\.json", re.DOTALL)
+_CHUNK = re.compile(r"(samples/.*_epoch_\d+)/(metadata|(?:messages|attachments)/[0-9]{1,15})\.json", re.DOTALL)
 _JOURNAL = re.compile(r"_journal/summaries/\d+\.json")
 _LOG = re.compile(r"(?:.*/)?(?:[^/]*\.eval|\d{4}-\d\d-\d\dT[^/]*_[^/]*\.json)")
 _WHOLE = 8_000_000
@@ -133,6 +134,8 @@ class _Tally:
 
     def __init__(self) -> None:
         self.sums, self.counts, self.unscored = array("d"), array("l"), array("l")
+        self.failed = 0
+        """How many values are none, and were counted as 0."""
 
     def add(self, case: int, value: float | None) -> None:
         """Add a trial's value; None for one without a score."""
@@ -233,6 +236,7 @@ def _document(folder: _Folder, document: JsonDocument) -> Iterator[Event]:
             yield from _reduced(log, document.value(key))
         elif key in ("version", "status", "eval", "results", "stats", "error"):
             header[key] = document.value(key)
+    document.end()
     if log is None:
         raise DataError("it has no samples")
     yield from _about(log)
@@ -406,6 +410,8 @@ def _printed(log: _Log, score: Mapping[str, Any], uncompared: list[str], *, is_u
         elif what in _MEANS:
             yield Printed(kind="mean", value=value, metric=name, system=log.system, ours=statistics.fmean(means))
             yield note("printed_by_case", "fact", name, tool=TOOL)
+            if tally.failed:
+                yield note("printed_with_failed", "caution", name, tool=TOOL, failed=tally.failed, what="mean")
         elif what in _SPREADS and not is_unreduced:
             ours = _spread(what, means)
             yield Printed(kind=_SPREADS[what], value=value, metric=name, system=log.system, ours=ours)
@@ -447,7 +453,7 @@ def _row(log: _Log, sample: dict[str, Any], place: str) -> Iterator[Row]:
         what = text_in(limit, "type") if is_object(limit) else str(limit)
         log.limits[what] = log.limits.get(what, 0) + 1
     given = _scores_in(log, sample)
-    scores = dict(_scores(log, sample, given, case))
+    scores = numbered(_scores(log, sample, given, case))
     is_target = problem is not None and problem.exception == "TargetFailed"
     if problem is not None and (scores or not is_target):
         for scorer in log.scorers:
@@ -570,17 +576,18 @@ def _scores(
     for scorer, score in given.items():
         value = score.get("value")
         if (parts := log.learn(scorer, value)) is not None:
-            values = {_metric(scorer, key): each for key, each in parts.items()}
+            values = [(_metric(scorer, key), each) for key, each in parts.items()]
         elif _is_nan(value) and log.keys.get(scorer):
-            values = dict.fromkeys(_metrics(log, scorer), value)
+            values = [(metric, value) for metric in _metrics(log, scorer)]
         else:
-            values = {_metric(scorer): value}
+            values = [(_metric(scorer), value)]
         judged = _judged(score, sample if is_alone else {})
-        for metric, each in values.items():
+        for metric, each in values:
             result = _result(each, score, judged)
             if (tally := log.tallies.get(metric.name)) is None:
                 tally = log.tallies[metric.name] = _Tally()
             tally.add(case, result.counted if result.value is None else result.value)
+            tally.failed += result.value is None and result.counted is not None
             yield metric, result
 
 

@@ -25,6 +25,7 @@ from evalstone.compat.imports.results import (
     duration,
     failed,
     metric_name,
+    numbered,
     text_in,
 )
 from evalstone.datasets.cells import storable
@@ -87,7 +88,9 @@ def _row(place: str, row: Mapping[str, Any], system: str, metrics: Mapping[str, 
         seconds=duration(cell_value(row.get("execution_time"), is_text=is_text)),
         scores={}
         if problem is not None
-        else {metric: _result(cell_value(feedback.get(name), is_text=is_text)) for name, metric in metrics.items()},
+        else numbered(
+            (metric, _result(cell_value(feedback.get(name), is_text=is_text))) for name, metric in metrics.items()
+        ),
     )
 
 

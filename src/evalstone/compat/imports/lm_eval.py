@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.display import named, shortlist
-from evalstone._core.guards import is_array, is_number, is_object
+from evalstone._core.guards import is_array, is_number, is_object, is_whole
 from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Head, Reader, Source, place_of
 from evalstone.compat.imports.results import (
@@ -28,8 +28,10 @@ from evalstone.compat.imports.results import (
     Printed,
     Result,
     Row,
+    index_in,
     metric_name,
     number_in,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -115,7 +117,9 @@ def _header(source: Source, results: Path) -> dict[str, Any]:
     """The results without what isn't read of them."""
     document = source.json(results)
     unread = ("pretty_env_info", "groups", "samples")
-    return {key: document.value(key) for key in document.members() if key not in unread}
+    header = {key: document.value(key) for key in document.members() if key not in unread}
+    document.end()
+    return header
 
 
 @dataclass
@@ -166,7 +170,7 @@ def _about(evaluation: _Evaluation) -> Iterator[Event]:
     folder.version = version
     try:
         seconds = max(0.0, float(header.get("total_evaluation_time_seconds") or 0))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = 0.0
     yield About(version=version, started=_started(header), seconds=seconds if math.isfinite(seconds) else 0.0)
 
@@ -181,21 +185,23 @@ def _started(header: Mapping[str, Any]) -> str:
 
 def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Iterator[Event]:
     system = evaluation.system(task)
-    others: dict[Any, dict[Metric, Result]] = {}
+    others: dict[int | str, dict[Metric, Result]] = {}
     first = ""
     if len(_filters(evaluation, task)) != 1:
         for place, line in source.lines(file):
             name = _filter(line)
             first = first or name
             if name != first:
-                others.setdefault(line.get("doc_id"), {}).update(_scores(evaluation, task, line, place))
+                of = others.setdefault(_id(line, place), {})
+                for metric, result in numbered(_scores(evaluation, task, line, place)).items():
+                    if metric in of:
+                        raise DataError(f"{place}: {metric.name} of document {_id(line, place)!r} is there twice")
+                    of[metric] = result
     for place, line in source.lines(file):
         if first and _filter(line) != first:
             continue
-        id = line.get("doc_id")
-        if not isinstance(id, int | str) or isinstance(id, bool):
-            raise DataError(f"{place}: doc_id must be a number or a text, not {type(id).__name__}")
-        scores = {**dict(_scores(evaluation, task, line, place)), **others.pop(id, {})}
+        id = _id(line, place)
+        scores = {**numbered(_scores(evaluation, task, line, place)), **others.pop(id, {})}
         if not scores:
             continue  # all its metrics are in the note on metrics without scores
         for metric, result in scores.items():
@@ -210,13 +216,21 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
             case=case if system else replace(case, output=answer.output),
             key=str(id),
             trial=1,
-            order=id if isinstance(id, int) else 0,
+            order=index_in(line, "doc_id") or 0,
             answer=answer if system else None,
             scores=scores,
         )
     if others:
         some = shortlist(str(id) for id in others)
         raise DataError(f"documents have no line of the filter {first}, but of others: {some}")
+
+
+def _id(line: Mapping[str, Any], place: str) -> int | str:
+    """The ID of a line's document. Raises DataError without one."""
+    id = line.get("doc_id")
+    if not (is_whole(id) or isinstance(id, str)):
+        raise DataError(f"{place}: doc_id must be a number or a text, not {type(id).__name__}")
+    return id
 
 
 def _filter(line: Mapping[str, Any]) -> str:
@@ -285,7 +299,7 @@ def _likelihood(reply: object) -> tuple[float, bool] | None:
         return None
     try:
         return float(reply[0]), str(reply[1]) == "True"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

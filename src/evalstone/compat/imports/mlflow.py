@@ -32,6 +32,7 @@ from evalstone.compat.imports.results import (
     duration,
     failed,
     metric_name,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -229,19 +230,16 @@ def _error(feedback: Mapping[str, Any]) -> str:
 def _scores(trace: Mapping[str, Any], known: _Known) -> dict[Metric, Result]:
     root = _span_id(_root(trace))
     spans = {_span_id(span): metric_name(span.get("name")) for span in _spans(trace)}
-    found: dict[Metric, Result] = {}
+    found: list[tuple[Metric, Result]] = []
     for each in _feedback(trace):
         if (name := text_in(each, "assessment_name")) not in known.scored:
             continue
         kind, span = text_in(object_in(each, "source"), "source_type"), text_in(each, "span_id")
         settings = [("source", "human")] if kind == "HUMAN" else []
         settings += [("span", spans[span])] if span in spans and span != root else []
-        metric, number = Metric(metric_name(name), tuple(settings), description=f"MLflow: {metric_name(name)}"), 1
-        while metric in found:
-            number += 1
-            metric = Metric(metric.name, (*settings, ("number", str(number))), description=metric.description)
-        found[metric] = _result(each, kind)
-    return found
+        metric = Metric(metric_name(name), tuple(settings), description=f"MLflow: {metric_name(name)}")
+        found.append((metric, _result(each, kind)))
+    return numbered(found)
 
 
 def _span_id(span: Mapping[str, Any]) -> str:

@@ -24,8 +24,10 @@ from evalstone.compat.imports.results import (
     Result,
     Row,
     failed,
+    index_in,
     metric_name,
     number_in,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -132,15 +134,15 @@ def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
     problem = None if answer is not None else failed("TargetFailed", _error(sample) or "the item has no answer")
     if not system and answer is not None:
         fields |= {"output": answer.output, "messages": answer.messages}
-    number = number_in(item, "datasource_item_id")
+    number = index_in(item, "datasource_item_id")
     yield Row(
         place=place,
         system=system,
         case=Sample(**fields),
         answer=answer if system else None,
         problem=problem,
-        key="" if not system or number is None else f"{number:g}",
-        order=int(number or 0),
+        key="" if not system or number is None else str(number),
+        order=number or 0,
         scores=_scores(item) if problem is None else {},
     )
 
@@ -185,21 +187,13 @@ def _type(grader: Mapping[str, Any]) -> str:
 
 def _scores(item: Mapping[str, Any]) -> dict[Metric, Result]:
     graders = objects_in(item, "results")
-    found = {PASSED: _passed(item, graders)}
-    for grader in graders:
-        metric, number = _metric(grader), 1
-        while metric in found:
-            number += 1
-            metric = _metric(grader, number)
-        found[metric] = _result(grader)
-    return found
+    return numbered([(PASSED, _passed(item, graders)), *((_metric(grader), _result(grader)) for grader in graders)])
 
 
-def _metric(grader: Mapping[str, Any], number: int = 1) -> Metric:
+def _metric(grader: Mapping[str, Any]) -> Metric:
     name = metric_name(_UNIQUE.sub("", text_in(grader, "name")) or _type(grader))
     return Metric(
         name,
-        settings=(("number", str(number)),) if number > 1 else (),
         scale=1.0 if _type(grader) in BOUNDED else None,
         description=f"OpenAI Evals: grader {_type(grader)}".rstrip(),
     )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from evalstone._core.display import excerpt
-from evalstone._core.guards import is_array, is_object
+from evalstone._core.guards import is_array, is_object, is_whole
 from evalstone.compat.imports.cases import answer_fields, exchange_fields, parsed, text_of, written
 from evalstone.compat.imports.reading import Head, Reader, Source
 from evalstone.compat.imports.results import (
@@ -28,6 +28,7 @@ from evalstone.compat.imports.results import (
     duration,
     failed,
     metric_name,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -78,7 +79,7 @@ def _row(place: str, row: dict[str, Any], system: str, *, is_text: bool) -> Row:
         asked, expected = parsed(asked, f"{place}: input"), parsed(expected, f"{place}: reference_output")
         output = _said(output)
     trial = cell_value(row.get("repetition_number"), is_text=is_text)
-    if not isinstance(trial, int | float) or isinstance(trial, bool) or not float(trial).is_integer():
+    if not (is_whole(trial) or (isinstance(trial, float) and trial.is_integer())):
         raise DataError(f"{place}: repetition_number must be a whole number, not {excerpt(trial)}")
     error = text_in(row, "error")
     usage = {
@@ -121,14 +122,13 @@ def _said(cell: object) -> object:
 
 
 def _scores(row: Mapping[str, Any], place: str, *, is_text: bool) -> dict[Metric, Result]:
-    found: dict[Metric, Result] = {}
-    for name, said in _annotations(row, place, is_text=is_text):
-        metric, number = _metric(name), 1
-        while metric in found:
-            number += 1
-            metric = _metric(name, (("number", str(number)),))
-        found[metric] = _annotated(said, text_in(said, "annotator_kind"), text_in(said, "error"))
-    return found
+    return numbered(
+        (
+            Metric(name, description=f"phoenix: {name}"),
+            _annotated(said, text_in(said, "annotator_kind"), text_in(said, "error")),
+        )
+        for name, said in _annotations(row, place, is_text=is_text)
+    )
 
 
 def _annotations(row: Mapping[str, Any], place: str, *, is_text: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -147,10 +147,6 @@ def _annotations(row: Mapping[str, Any], place: str, *, is_text: bool) -> Iterat
                 written(said["metadata"], f"{place}: metadata of {name}"),
             )
             yield metric_name(name), {**said, "score": score, "metadata": about}
-
-
-def _metric(name: str, settings: tuple[tuple[str, str], ...] = ()) -> Metric:
-    return Metric(name, settings, description=f"phoenix: {name}")
 
 
 def _annotated(said: Mapping[str, Any], kind: str, error: str) -> Result:
@@ -198,13 +194,13 @@ def _table(source: Source, *, is_text: bool) -> Iterator[Event]:
     reader = RowReader(text_cells=is_text)
     for place, row in source.rows():
         asked = {name: value for name, value in row.items() if name not in own and not name.endswith(_DETAILS)}
-        scores: dict[Metric, Result] = {}
+        scores: list[tuple[Metric, Result]] = []
         for name, metric in metrics.items():
             said, details = (_cell(row, f"{name}{part}", place) for part in (_SCORE, _DETAILS))
             if said is not None and not is_object(said):
                 raise DataError(f"{place}: {name}{_SCORE} must be an object, not {type(said).__name__}")
-            scores[metric] = _scored(said or {}, details, known[name])
-        yield Row(place=place, case=reader.read(asked, place), scores=scores)
+            scores.append((metric, _scored(said or {}, details, known[name])))
+        yield Row(place=place, case=reader.read(asked, place), scores=numbered(scores))
 
 
 def _cell(row: Mapping[str, Any], column: str, place: str) -> Any:

@@ -12,7 +12,17 @@ from collections.abc import Iterator
 
 from evalstone._core.display import shortlist
 from evalstone.compat.imports.reading import Head, Reader, Source
-from evalstone.compat.imports.results import Event, Judged, Metric, Result, Row, cell_value, failed, metric_name
+from evalstone.compat.imports.results import (
+    Event,
+    Judged,
+    Metric,
+    Result,
+    Row,
+    cell_value,
+    failed,
+    metric_name,
+    numbered,
+)
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import DataError
@@ -98,7 +108,7 @@ def read(source: Source) -> Iterator[Event]:
     reader, metrics = RowReader(text_cells=is_text), {name: _metric(name) for name in columns}
     for place, row in source.rows():
         asked = {name: value for name, value in row.items() if name not in columns and name not in _INDEX}
-        scores = {metric: _result(name, row.get(name), is_text=is_text) for name, metric in metrics.items()}
+        scores = numbered((metric, _result(name, row.get(name), is_text=is_text)) for name, metric in metrics.items())
         yield Row(place=place, case=reader.read(asked, place), scores=scores)
 
 

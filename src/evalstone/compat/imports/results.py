@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt, safe
@@ -191,6 +192,19 @@ def _line(text: str) -> str:
     return safe(text, LONGEST_NAME).strip().translate(_BRACKETS)
 
 
+def numbered(results: Iterable[tuple[Metric, Result]]) -> dict[Metric, Result]:
+    """The results of a row by metric. The second of a metric is that of another one, with its number among the
+    settings: no score replaces another, also if two names of the tool are the same here."""
+    found: dict[Metric, Result] = {}
+    times = Counter[Metric]()
+    for metric, result in results:
+        if metric in found:
+            times[metric] += 1
+            metric = replace(metric, settings=(*metric.settings, ("number", str(times[metric] + 1))))
+        found[metric] = result
+    return found
+
+
 def object_in(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The object under a name; empty if there is none."""
     value = values.get(name)
@@ -211,7 +225,11 @@ def text_in(values: Mapping[str, Any], name: str) -> str:
 
 def number_in(values: Mapping[str, Any], name: str) -> float | None:
     """The finite number under a name; None if there is none."""
-    value = values.get(name)
+    return finite(values.get(name))
+
+
+def finite(value: object) -> float | None:
+    """A finite number; None for anything else."""
     if type(value) is float and math.isfinite(value):  # as nearly all are
         return value
     return Result.of(value).value if is_number(value) else None
