@@ -262,7 +262,16 @@ def test_a_test_run_may_be_wrapped_or_in_the_folder_of_deepeval(tmp_path: Path, 
     results.mkdir()
     for name in ("test_run_20260101_000000.json", "test_run_20260101_000000_2.json"):
         (results / name).write_text(json.dumps(RESULTS), "utf-8")
-    with pytest.raises(DataError, match="several files"):
+    (results / ".test_run.lock").touch()
+    runs = import_results(results, ledger=None)
+    systems = [run.target.identity for run in runs if run.target is not None]
+    assert [system.rpartition(" · ")[2] for system in systems] == [
+        "test_run_20260101_000000",
+        "test_run_20260101_000000_2",
+    ]
+    assert len({run.id for run in runs}) == 2
+    (results / "test_run_20260101_000000_2.json").write_text("[1]", "utf-8")
+    with pytest.raises(DataError, match=r"not JSON|must be an object"):
         import_results(results, ledger=None)
 
 
@@ -293,3 +302,41 @@ def test_a_file_is_read_in_a_time_that_grows_with_it(tmp_path: Path) -> None:
         return time.process_time() - began
 
     assert seconds(16_000) / seconds(2_000) < 14
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("CREATE TABLE test_runs(id, created_at, identifier, payload_json); "
+         "INSERT INTO test_runs VALUES ('a', '', '', '{}')",
+         "test_runs: id must be a whole number, not 'a'"),
+        ("CREATE VIEW test_runs AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) "
+         "SELECT id, '' AS created_at, '' AS identifier FROM n", "it has no table test_runs"),
+        ("CREATE TABLE others(id)", "it has no table test_runs"),
+    ],
+)  # fmt: skip
+def test_a_store_with_another_schema_is_refused(tmp_path: Path, script: str, problem: str) -> None:
+    connection = sqlite3.connect(tmp_path / "deepeval.db")
+    connection.executescript(script)
+    connection.close()
+    with pytest.raises(DataError, match=problem):
+        import_results(tmp_path / "deepeval.db", tool="deepeval", ledger=None)
+
+
+def test_numbers_that_no_float_can_hold_are_no_scores(tmp_path: Path) -> None:
+    def change(data: dict[str, Any]) -> None:
+        data["score"] = 10**400
+
+    content = changed(change) | {"metricsScores": [{"metric": "Length", "scores": [10**400, 0.5], "errors": 0}]}
+    for case in content["testCases"]:
+        case["order"] = 10**300
+    (run,) = imported(tmp_path / "r.json", content)
+    assert {record.value for record in run.records if record.scorer != "test_passed"} == {None}
+
+
+@pytest.mark.parametrize("hyperparameters", [{}, {"model": "m"}])
+def test_a_passage_that_is_no_text_is_refused_with_its_place(tmp_path: Path, hyperparameters: dict[str, Any]) -> None:
+    content: dict[str, Any] = {**changed(lambda data: None), "hyperparameters": hyperparameters}
+    content["testCases"][1]["retrievalContext"] = [None]
+    with pytest.raises(DataError, match=r"r\.json: testCases\[1\]: context passage 1 must be text, not NoneType"):
+        imported(tmp_path / "r.json", content)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import named, shortlist
+from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.compat.imports.cases import as_metadata, key_of, text_of
@@ -36,8 +36,11 @@ from evalstone.compat.imports.results import (
     dollars,
     duration,
     failed,
+    finite,
+    index_in,
     metric_name,
     number_in,
+    numbered,
     object_in,
     objects_in,
     text_in,
@@ -145,7 +148,8 @@ def recognizes(head: Head) -> bool:
 
 
 def _is_results_folder(head: Head) -> bool:
-    return bool(head.names) and all(re.fullmatch(r"test_run_\d{8}_\d{6}(?:_\d+)?\.json", name) for name in head.names)
+    names = [name for name in head.names if not name.startswith(".")]  # deepeval locks the folder by a file
+    return bool(names) and all(re.fullmatch(r"test_run_\d{8}_\d{6}(?:_\d+)?\.json", name) for name in names)
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -169,13 +173,26 @@ def _test_runs(source: Source, stack: contextlib.ExitStack) -> Iterator[_TestRun
     file = source.path
     if file.is_dir():
         found = source.files(FULL) or source.files(STORE)
-        file = found[0] if len(found) == 1 else source.file(FILES)
+        if len(found) != 1:
+            yield from _in_folder(source)
+            return
+        file = found[0]
     with file.open("rb") as opened:
         is_store = opened.read(16) == b"SQLite format 3\0"
     if is_store:
         yield from _stored(file, stack)
     else:
-        yield _TestRun(lambda: source.json(file), label="")
+        yield _TestRun(lambda: source.json(file))
+
+
+def _in_folder(source: Source) -> Iterator[_TestRun]:
+    """The test runs that a folder has as files."""
+    files = source.files(FILES)
+    if not files:
+        raise DataError(f"it has no {FILES}")
+    for file in files:
+        document = functools.partial(source.json, file)
+        yield _TestRun(document, path=f"{file.name}: ", label=file.stem) if len(files) > 1 else _TestRun(document)
 
 
 def _stored(file: Path, stack: contextlib.ExitStack) -> Iterator[_TestRun]:
@@ -184,8 +201,13 @@ def _stored(file: Path, stack: contextlib.ExitStack) -> Iterator[_TestRun]:
     way = "mode=ro" if journal.exists() and journal.stat().st_size else "immutable=1"
     connection = sqlite3.connect(f"{file.resolve().as_uri()}?{way}", uri=True)
     stack.callback(connection.close)
+    kinds = connection.execute("SELECT type FROM sqlite_master WHERE name = 'test_runs'").fetchall()
+    if kinds != [("table",)]:  # a view may never end
+        raise DataError("it isn't a store of deepeval: it has no table test_runs")
     rows = connection.execute("SELECT id, created_at, identifier FROM test_runs ORDER BY id").fetchall()
     for number, created, identifier in rows:
+        if not isinstance(number, int):
+            raise DataError(f"test_runs: id must be a whole number, not {excerpt(number)}")
         label = " ".join(filter(None, (f"test run {number}", identifier if isinstance(identifier, str) else "")))
         yield _TestRun(
             functools.partial(_payload, connection, number, stack),
@@ -298,39 +320,42 @@ def _printed(said: Mapping[str, Any], run: _TestRun, system: str) -> Iterator[Ev
         yield note("without_verdict", "caution", name, tool=TOOL, scores=without)
         return
     numbers = [score for score in scores if isinstance(score, int | float)] if is_array(scores) else []
+    values = [value for score in numbers if (value := finite(score)) is not None]
     of = system or None
     yield Printed(kind="scores", value=len(numbers), metric=name, system=of)
     if errors is not None:
         yield Printed(kind="failed", value=errors, metric=name, system=of)
-    if numbers and math.isfinite(total := sum(numbers)):
+    if numbers and len(values) == len(numbers) and math.isfinite(total := sum(values)):
         yield Printed(kind="sum", value=total, metric=name, system=of)
-        yield Printed(kind="mean", value=math.fsum(numbers) / len(numbers), metric=name, system=of)
+        yield Printed(kind="mean", value=math.fsum(values) / len(values), metric=name, system=of)
 
 
 def _row(case: dict[str, Any], place: str, system: str, directions: _Directions, *, repeats: bool) -> Row:
     try:
-        asked, answer = _conversation(case) if _is_conversation(case) else _exchange(case)
+        sample, reply = _sample(case, has_system=bool(system))
     except ConfigError as error:
         raise DataError(f"{place}: ", error) from None
-    asked["metadata"] = _metadata(case, asked)
-    if system:
-        key = _digest(case) if repeats else ""
-        sample = Sample(**asked)
-        reply = Answer(**answer, **_cost(case)) if answer.keys() & {"output", "messages"} else None
-    else:
-        key, reply = "", None
-        asked["context"] = answer.get("context") or asked.get("context")
-        sample = Sample(**{**asked, **{name: answer[name] for name in ("output", "messages") if name in answer}})
     return Row(
         place=place,
         system=system,
         case=sample,
         answer=reply,
-        key=key,
-        order=int(number_in(case, "order") or 0),
+        key=_digest(case) if system and repeats else "",
+        order=index_in(case, "order") or 0,
         seconds=duration(case.get("completionTime")),
         scores=_scores(case, directions),
     )
+
+
+def _sample(case: dict[str, Any], *, has_system: bool) -> tuple[Sample, Answer | None]:
+    """What was asked, and what the system answered; the answer of an unknown system is part of the sample."""
+    asked, answer = _conversation(case) if _is_conversation(case) else _exchange(case)
+    asked["metadata"] = _metadata(case, asked)
+    if has_system:
+        has_answer = not answer.keys().isdisjoint(("output", "messages"))
+        return Sample(**asked), Answer(**answer, **_cost(case)) if has_answer else None
+    asked["context"] = answer.get("context") or asked.get("context")
+    return Sample(**asked, **{name: answer[name] for name in ("output", "messages") if name in answer}), None
 
 
 def _cost(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -418,21 +443,15 @@ def _of_spans(case: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def _scores(case: Mapping[str, Any], directions: _Directions) -> dict[Metric, Result]:
     parts = [("", data) for data in objects_in(case, "metricsData")]
     parts += _of_spans(case)
-    found: dict[Metric, Result] = {PASSED: _passed(case, [data for _, data in parts])}
+    passed = _passed(case, [data for _, data in parts])
     if expectations := object_in(case, "expectationsData"):
         parts.append(("", {"name": "Expectations", **expectations}))
-    for span, data in parts:
-        settings = [("strict", "true")] if data.get("strictMode") is True else []
-        settings += [("span", span)] if span else []
-        metric, number = _metric(data, settings, directions), 1
-        while metric in found:
-            number += 1
-            metric = _metric(data, [*settings, ("number", str(number))], directions)
-        found[metric] = _result(data)
-    return found
+    return numbered([(PASSED, passed), *((_metric(data, span, directions), _result(data)) for span, data in parts)])
 
 
-def _metric(data: Mapping[str, Any], settings: list[tuple[str, str]], directions: _Directions) -> Metric:
+def _metric(data: Mapping[str, Any], span: str, directions: _Directions) -> Metric:
+    settings = [("strict", "true")] if data.get("strictMode") is True else []
+    settings += [("span", span)] if span else []
     return Metric(
         metric_name(data.get("name")),
         settings=tuple(settings),

@@ -53,21 +53,6 @@ class Source:
         """When it was last written."""
         return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
 
-    def file(self, pattern: str = "") -> Path:
-        """The file itself, or that of a folder whose name matches a pattern, such as `results_*.json`.
-
-        Raises DataError if there is none, or several.
-        """
-        if not pattern or self.path.is_file():
-            return self.path
-        found = self.files(pattern)
-        if len(found) != 1:
-            some = shortlist(file.name for file in found)
-            raise DataError(
-                f"{named(str(self.path))} has {f'several files {pattern}: {some}' if found else f'no {pattern}'}"
-            )
-        return found[0]
-
     def files(self, pattern: str) -> list[Path]:
         """The files of a folder, also below it, whose names match a pattern, by name."""
         return sorted(file for file in self.path.rglob(pattern) if file.is_file())
