@@ -329,3 +329,43 @@ def test_tests_without_variables_are_told_apart_by_their_prompts(tmp_path: Path)
 
     run = imported(tmp_path / "r.json", changed(strip_prompt))[0]
     assert (run.n_samples, run.trials) == (8, 1)
+
+
+def test_sums_of_named_metrics_are_compared_with_their_weights(tmp_path: Path) -> None:
+    def change(row: dict[str, Any]) -> None:
+        if row["gradingResult"] is not None:
+            row["gradingResult"]["namedScoreWeights"] = dict.fromkeys(row["namedScores"], 3)
+
+    content = changed(change)
+    for prompt in content["results"]["prompts"]:
+        named = prompt["metrics"]["namedScores"]
+        named.update({name: 3 * value for name, value in named.items()})
+    runs = imported(tmp_path / "r.json", content)
+    assert sum(each["numbers"] for run in runs for each in run.notes if each.kind == "printed_equal") == 9
+    content["results"]["prompts"][1]["metrics"]["namedScores"]["length"] += 0.5
+    runs = imported(tmp_path / "r.json", content)
+    assert [each.scorer for run in runs for each in run.notes if each.kind == "printed_differs"] == ["length"]
+
+
+def test_weights_that_add_up_to_nothing_dont_weigh(tmp_path: Path) -> None:
+    components = [
+        {"pass": True, "score": score, "reason": "", "assertion": {"type": "equals", "value": "x", "weight": weight}}
+        for score, weight in ((1, 1), (0, -1))
+    ]
+
+    def change(row: dict[str, Any]) -> None:
+        row |= {"failureReason": 0, "gradingResult": {"pass": True, "score": 1, "componentResults": components}}
+
+    assert {run.mean("equals") for run in imported(tmp_path / "r.json", changed(change))} == {0.5}
+
+
+def test_names_that_become_the_same_lose_no_score(tmp_path: Path) -> None:
+    def change(row: dict[str, Any]) -> None:
+        row |= {"failureReason": 0, "score": 0.5, "success": True, "gradingResult": None}
+        row["namedScores"] = {"f(x)": 1, "f[x]": 0, "test_score": 0.25}
+
+    run = imported(tmp_path / "r.json", changed(change))[0]
+    assert [(info.name, mean.mean) for info, mean in zip(run.scorers, run.summary, strict=True)] == [
+        ("test_passed", 1), ("test_score", 0.5), ("f[x]", 1), ("f[x]", 0), ("test_score", 0.25),
+    ]  # fmt: skip
+    assert len({info.signature for info in run.scorers}) == 5

@@ -36,12 +36,14 @@ from evalstone.compat.imports.results import (
     index_in,
     metric_name,
     number_in,
+    numbered,
     object_in,
     objects_in,
     text_in,
     usage_of,
 )
 from evalstone.datasets.cells import storable
+from evalstone.stats.exact_sum import ExactSum
 from evalstone.targets import Answer
 from evalstone.types import Failed, Sample, Usage, note
 
@@ -143,6 +145,12 @@ class _Reading:
     """The name of each system, by its place among prompts and providers."""
     unknown: set[str] = field(default_factory=set[str])
     has_rows: bool = False
+    named: dict[tuple[str, str], ExactSum] = field(default_factory=dict[tuple[str, str], ExactSum])
+    """By system and named metric, the sum of its scores times the weights of the assertions that they are of."""
+    weighted: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The systems and named metrics that have a weight other than 1."""
+    printed: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+    """By system and named metric, the sum that promptfoo has."""
 
     def system(self, place: int | None, provider: object, prompt: object) -> str:
         """The name of a system: its provider, and the label of its prompt."""
@@ -161,6 +169,23 @@ class _Reading:
                 identity = f"{first} ({number})"
             self.identities[place] = identity
         return identity
+
+    def add_named(self, system: str, scores: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
+        """Take the named scores of a row into account. Versions without weights don't weigh."""
+        for name in scores:
+            score, weight = number_in(scores, name), number_in(weights, name) if name in weights else 1.0
+            if score is not None and weight is not None:
+                key = system, metric_name(name)
+                self.named.setdefault(key, ExactSum()).add(score * weight)
+                if weight != 1:
+                    self.weighted.add(key)
+
+    def named_sums(self) -> Iterator[Printed]:
+        """The sums of the named metrics. promptfoo weighs them; if all weights are 1, they are those of the scores."""
+        for system, name, value in self.printed:
+            key = system, name
+            ours = self.named[key].value if key in self.weighted else None
+            yield Printed(kind="sum", metric=name, value=value, system=system, ours=ours)
 
 
 def recognizes(head: Head) -> bool:
@@ -190,6 +215,7 @@ def read(source: Source) -> Iterator[Event]:
         else:
             yield from _member(state, document, key, "")
     document.end()
+    yield from state.named_sums()
 
 
 def _summary(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
@@ -238,7 +264,7 @@ def _prompts(state: _Reading, document: JsonDocument, path: str) -> Iterator[Eve
         named = object_in(metrics, "namedScores")
         for name in named:
             if (score := number_in(named, name)) is not None:
-                yield Printed(kind="sum", metric=metric_name(name), value=score, system=identity)
+                state.printed.append((identity, metric_name(name), score))
 
 
 def _table(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
@@ -301,10 +327,13 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
             yield note("metric_unknown", "caution", tool=TOOL, kind=component.type, place=label)
     problem = _problem(row, output, grading)
     scores = (
-        dict(_scores(row, grading, components, test))
+        numbered(_scores(row, grading, components, test))
         if problem is None
         else {metric: Result(problem=problem) for metric in _expected(test, variables)}
     )
+    system = state.system(index_in(row, "promptIdx"), row.get("provider"), prompt)
+    if problem is None:
+        state.add_named(system, object_in(row, "namedScores"), object_in(grading, "namedScoreWeights"))
     fields = case_fields(variables)
     about = {"description": test.get("description"), **object_in(test, "metadata")}
     for name, value in about.items():
@@ -314,7 +343,7 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
         fields["input"] = raw
     yield Row(
         place=place,
-        system=state.system(index_in(row, "promptIdx"), row.get("provider"), prompt),
+        system=system,
         case=Sample(**fields),
         key=_key(row, test, variables, raw),
         answer=None if output is None else _answer(row, response, output, raw, fields.get("input")),
@@ -386,7 +415,7 @@ def _scores(
         yield _metric(name, of), _result(score, of)
     for name, of in by_metric.items():
         weights = [each.weight for each in of]
-        if not any(weights):
+        if not sum(weights):
             weights = [1.0] * len(of)
         value = of[0].data.get("score")
         values = [number for each in of if (number := number_in(each.data, "score")) is not None]
