@@ -277,7 +277,10 @@ def test_a_record_a_run_and_its_summaries_are_no_conditions() -> None:
 )
 def test_a_calibration_passes_if_the_judge_tells_good_from_bad(scores: str, labels: str, passed: bool | None) -> None:
     pairs = zip(scores, labels, strict=True)
-    rows = [{"id": str(n), "output": output, "label": int(label)} for n, (output, label) in enumerate(pairs)]
+    rows = [
+        {"id": str(n), "input": f"Question {n}?", "output": output, "label": int(label)}
+        for n, (output, label) in enumerate(pairs)
+    ]
     result = calibrate(rows, Given(), ledger=None)
     assert result.passed is passed
     assert ".passed" in refuses(result)

@@ -314,7 +314,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "missing.toml"], "can't read missing.toml"),
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
-        (["scorers", "--from", "raga"], "did you mean ragas"),
+        (["scorers", "--from", "regas"], "did you mean ragas"),
         (["runs", "nowhere"], "there is no folder nowhere"),
     ],
 )

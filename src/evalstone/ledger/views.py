@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -86,8 +85,7 @@ def scores_view(scores: ScoreList, front_end: FrontEnd = PYTHON) -> View:
     if not scores:
         return View(name="no scores", lead="", sections=())
     columns = [Column(title, numeric=title == "score", key=title in KEYS) for title in SCORES]
-    following = shlex.quote(scores.following) if front_end.style == "options" and scores.following else scores.following
-    more = (f"more: {front_end.term('before', following)}",) if following else ()
+    more = (f"more: {front_end.term('before', scores.following)}",) if scores.following else ()
     listing = table("Scores, newest first", columns, map(_score_row, scores))
     return View(
         name="Scores", lead="newest first", sections=(Section("", tables=(listing,), notes=more),), footer=FOOTER
