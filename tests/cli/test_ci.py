@@ -143,6 +143,7 @@ def test_the_result_is_added_to_the_summary_of_the_step(project: Path, evalstone
         ("", "ci --baseline d.jsonl", '"d.jsonl" is a file'),
         ("", "ci --baseline other", "other has no results"),
         ("", "ci --baseline=", "baseline must be a results folder, an ID or a name, not ''"),
+        ("other column", "ci", '; map one with [map] FIELD = "COLUMN"'),
         ("fewer data", "ci", "the samples differ: 1 only in the first run"),
         ("trials = 2", "ci", "the baseline has 1 trial of each sample and the run has 2"),
         ("no threshold", "ci", "evalstone.toml has no threshold, so there is nothing to check"),
@@ -161,6 +162,8 @@ def test_what_cannot_be_checked_is_refused_before_the_run(
             file.unlink()
         case "other data":
             (project / "d.jsonl").write_text(data.replace('"id": "', '"id": "x').replace('"q', '"other'))
+        case "other column":
+            (project / "d.jsonl").write_text(data.replace('"reference"', '"expectd"'))
         case "fewer data":
             outputs(project, 9, 9)
         case "trials = 2":

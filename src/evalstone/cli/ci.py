@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import evalstone
 from evalstone._core.display import ended, named, safe, sentence
 from evalstone._core.files import is_file, is_folder
-from evalstone._core.front_ends import COMMAND_LINE, Setting
+from evalstone._core.front_ends import COMMAND_LINE, TOML, Hint, Setting, WordingPart
 from evalstone._core.phases import phase
 from evalstone._core.redaction import redacted
 from evalstone.cli import completion, options, values
@@ -27,7 +28,7 @@ from evalstone.cli.execution import (
     say_broken_off,
     without_empty_folders,
 )
-from evalstone.cli.options import Outputs, Value, option
+from evalstone.cli.options import Outputs, Value, declared, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, deliver, formats, present, to_stderr
 from evalstone.cli.run import say_incomplete, say_slots, say_unscored, with_own_code
 from evalstone.cli.thresholds import COUNTED, tested
@@ -103,8 +104,24 @@ def ci(
     if not any(getattr(loaded, name) for name in CRITERIA):
         raise ConfigError(f"{config} has no threshold, so there is nothing to check; add one, such as [min]")
     settings = with_own_code(loaded if loaded.out is not None else replace(loaded, out=RESULTS))
-    with without_empty_folders(settings.out):
+    with without_empty_folders(settings.out), _naming_keys():
         return _run(settings, junit)
+
+
+@contextmanager
+def _naming_keys() -> Generator[None]:
+    """Within the block, errors write settings for which there is no option here as keys of the file."""
+    options = {one.name for one in declared(ci)}
+
+    def is_option(part: WordingPart) -> bool:
+        named = part.parts if isinstance(part, Hint) else (part,)
+        return all(isinstance(each, str) or each.name in options for each in named)
+
+    try:
+        yield
+    except ConfigError as error:
+        error.parts = tuple(part if is_option(part) else TOML.written([part]) for part in error.parts)
+        raise
 
 
 def _run(whole: RunConfig, junit: str | None) -> int:
