@@ -312,7 +312,7 @@ def test_samples_that_are_not_in_english_are_counted_in_a_note_of_the_run(tmp_pa
 
 def test_a_panel_and_a_log_pass_on_the_caution_of_their_judges(tmp_path: Path):
     for judge in (Panel(LexicalJudge(), ScriptedJudge([])), LoggingJudge(LexicalJudge(), tmp_path / "log.jsonl")):
-        samples = [Sample(output="Die Garantie gilt 24 Monate. " * 2)]
+        samples = [Sample(output="Die Garantie gilt nicht mehr und wird nicht verlängert.")]
         assert judge.cautions(iter(samples)) == (note("not_in_english", "warning", samples=1, of=1),)
 
 
