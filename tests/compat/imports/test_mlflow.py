@@ -144,14 +144,14 @@ def test_a_run_of_the_tool_is_a_run_if_there_are_several(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    ("trace", "problem"),
     [
-        ([{"trace_id": "t", "trace": None, "assessments": []}], "item 1 has no trace"),
-        ([{"trace_id": "t", "trace": "{", "assessments": []}], "item 1.trace: line 1"),
-        ([{"trace_id": "t", "trace": "[]", "assessments": []}], "item 1.trace must be an object, not list"),
-        ([{"trace_id": "t", "trace": '{"a": 1, "a": 2}', "assessments": []}], "item 1.trace: line 1: duplicate key"),
+        (None, "item 1 has no trace"),
+        ("{", "item 1.trace: line 1"),
+        ("[]", "item 1.trace must be an object, not list"),
+        ('{"a": 1, "a": 2}', "item 1.trace: line 1: duplicate key"),
     ],
 )
-def test_what_cant_be_read_is_named(tmp_path: Path, content: Any, problem: str) -> None:
+def test_what_cant_be_read_is_named(tmp_path: Path, trace: str | None, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
-        imported(tmp_path / "t.json", content)
+        imported(tmp_path / "t.json", [{"trace_id": "t", "trace": trace, "assessments": []}])
