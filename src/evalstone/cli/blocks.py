@@ -16,7 +16,7 @@ from evalstone.cli.completion import FOLDER
 from evalstone.cli.execution import check_required, check_run_names, checked_criteria, interruptible, resume_text
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
-from evalstone.cli.thresholds import COUNTED, Thresholds, tested
+from evalstone.cli.thresholds import Thresholds, counted, tested
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, invalid
 from evalstone.results.endings import BUDGET, ExitCode, exit_code
 
@@ -180,4 +180,4 @@ def _shown(
     if failure is not None:  # no wrong setting: the run has ended, and is saved
         to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
         return ExitCode.INCOMPLETE
-    return exit_code(run, COUNTED[thresholds.inconclusive] if verdict == "inconclusive" else verdict, saved=True)
+    return exit_code(run, counted(verdict, thresholds.inconclusive), saved=True)

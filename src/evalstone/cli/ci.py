@@ -30,8 +30,8 @@ from evalstone.cli.execution import (
 )
 from evalstone.cli.options import Outputs, Value, declared, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, deliver, formats, present, to_stderr
-from evalstone.cli.run import say_incomplete, say_slots, say_unscored, with_own_code
-from evalstone.cli.thresholds import COUNTED, tested
+from evalstone.cli.run import said_ending, say_slots, with_own_code
+from evalstone.cli.thresholds import ON_INCONCLUSIVE, tested
 from evalstone.errors import ConfigError, EvalstoneError, invalid
 from evalstone.results.endings import ExitCode, exit_code
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, Inconclusive
@@ -74,12 +74,7 @@ def ci(
     allow_mismatch: options.AllowMismatch = False,
     inconclusive: Annotated[
         Inconclusive | None,
-        option(
-            "--inconclusive",
-            "Thresholds",
-            "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail.",
-            default="report",
-        ),
+        option("--inconclusive", "Thresholds", ON_INCONCLUSIVE, default="report"),
     ] = None,
     ledger: options.Ledger = None,
     out: options.Out = None,
@@ -179,13 +174,7 @@ def _run(whole: RunConfig, junit: str | None) -> int:
         return ExitCode.INCOMPLETE
     if baseline is not None and isinstance(difference, str):
         to_stderr(difference)
-    verdict = gate.verdict
-    if verdict == "inconclusive":
-        verdict = COUNTED[config.inconclusive]
-    if verdict == "pass":
-        say_unscored(result)
-    say_incomplete(result, config)
-    return exit_code(result, verdict, saved=False)
+    return said_ending(result, gate.verdict, config)
 
 
 def _baseline(config: RunConfig) -> evalstone.Run | None:

@@ -18,7 +18,7 @@ from evalstone.cli.output import (
     present,
     to_stderr,
 )
-from evalstone.cli.thresholds import COUNTED, Thresholds, remember_look
+from evalstone.cli.thresholds import Thresholds, counted, remember_look
 from evalstone.cli.values import numbers_or_one, own_scorers, scorer_named
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, exit_code
@@ -450,7 +450,7 @@ def gate(
 
     own = {"junit": (junit, cases)}
     present(view, formats(view, outputs, result.to_dict()) | own)
-    return exit_code(loaded, COUNTED[thresholds.inconclusive] if result.verdict == "inconclusive" else result.verdict)
+    return exit_code(loaded, counted(result.verdict, thresholds.inconclusive))
 
 
 def power(

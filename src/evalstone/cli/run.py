@@ -208,11 +208,15 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
         return ExitCode.INCOMPLETE
     if shown:
         _say_next(result, config, next_commands)
-    if verdict == "inconclusive":
-        verdict = thresholds.COUNTED[config.inconclusive]
+    return said_ending(result, verdict, config)
+
+
+def said_ending(result: evalstone.Run, verdict: GateVerdict, config: RunConfig) -> int:
+    """Print what a run that has ended lacks; returns the exit code."""
+    verdict = thresholds.counted(verdict, config.inconclusive)
     if verdict == "pass":
-        say_unscored(result)
-    say_incomplete(result, config)
+        _say_unscored(result)
+    _say_incomplete(result, config)
     return exit_code(result, verdict, saved=False)
 
 
@@ -246,7 +250,7 @@ def say_slots(plan: Plan, config: RunConfig) -> None:
         to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
 
 
-def say_incomplete(result: evalstone.Run, config: RunConfig) -> None:
+def _say_incomplete(result: evalstone.Run, config: RunConfig) -> None:
     """Print why a run ended early, if it did, and how to resume it."""
     if result.ending.code:
         to_stderr(f"The run is incomplete: {ended(result.stop_reason)} {sentence(resume_text(config, result.ending))}")
@@ -291,7 +295,7 @@ def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[s
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
 
 
-def say_unscored(result: evalstone.Run) -> None:
+def _say_unscored(result: evalstone.Run) -> None:
     """Print which scorers have no scores because the judge gave no answers, or why no sample was scored."""
     from evalstone.report.notes import clause_of
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 RUN = replace(COMMAND_LINE, names={**COMMAND_LINE.names, "labels": "", "baseline_labels": ""})
 """`evalstone run`, which takes no labels."""
-COUNTED: Mapping[Inconclusive, GateVerdict] = {"report": "inconclusive", "pass": "pass", "fail": "fail"}
+_COUNTED: Mapping[Inconclusive, GateVerdict] = {"report": "inconclusive", "pass": "pass", "fail": "fail"}
 """What an inconclusive verdict counts as."""
+ON_INCONCLUSIVE = "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail."
+"""What `--inconclusive` means."""
 _PARSED: Mapping[str, Mapping[str, Any]] = {
     "SCORER=X": {"parse": scorer_numbers, "complete": completion.bounded_scorers},
     "SCORER@SCORE=SHARE": {"parse": pass_rates},
@@ -75,11 +77,7 @@ class Thresholds:
     ] = False
     inconclusive: Annotated[
         Inconclusive,
-        option(
-            "--inconclusive",
-            "Thresholds",
-            "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail.",
-        ),
+        option("--inconclusive", "Thresholds", ON_INCONCLUSIVE),
     ] = "report"
     alpha: Annotated[
         float | Literal["none"] | None,
@@ -125,6 +123,11 @@ class Thresholds:
         return criteria.largest_changes(
             self.max_change, lambda name: named_scorer(name, scorers), scorer_titles(scorers)
         )
+
+
+def counted(verdict: GateVerdict, inconclusive: Inconclusive) -> GateVerdict:
+    """The verdict that decides the exit code."""
+    return _COUNTED[inconclusive] if verdict == "inconclusive" else verdict
 
 
 def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalstone.Run | None:
