@@ -9,7 +9,6 @@ import dataclasses
 import inspect
 import sys
 import typing
-from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, cast
@@ -61,9 +60,9 @@ class Asked:
     """The user's file in which the object was found."""
 
     @property
-    @abstractmethod
     def takes(self) -> Sequence[str]:
         """The parameters."""
+        return ["messages"]
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -112,10 +111,6 @@ class AskedRunnable(Asked):
 class AskedPydanticAgent(Asked):
     """An agent of pydantic-ai. Its instructions are its own."""
 
-    @property
-    def takes(self) -> Sequence[str]:
-        return ["messages"]
-
     async def __call__(self, *, messages: Sequence[Message]) -> object:
         """Ask it the last message, with those before as its history."""
         *before, last = (message for message in messages if message.role != "system")
@@ -130,10 +125,6 @@ class AskedPydanticAgent(Asked):
 @dataclass(frozen=True, kw_only=True)
 class AskedOpenAIAgent(Asked):
     """An agent of the OpenAI Agents SDK. Its instructions are its own."""
-
-    @property
-    def takes(self) -> Sequence[str]:
-        return ["messages"]
 
     async def __call__(self, *, messages: Sequence[Message]) -> object:
         """Run it with the conversation."""
