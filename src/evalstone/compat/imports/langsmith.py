@@ -47,7 +47,7 @@ def recognizes(head: Head) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """What a table holds. It is read twice: feedback is a metric if all of it are numbers."""
-    is_text = bool(source.head.columns)
+    is_text = source.has_text_cells
     numbers, others = dict[str, None](), set[str]()
     for _, row in source.rows():
         for name, cell in _under(row, _FEEDBACK).items():
@@ -58,9 +58,8 @@ def read(source: Source) -> Iterator[Event]:
                 others.add(name)
     metrics = {name: Metric(metric_name(name), description=f"LangSmith: {metric_name(name)}") for name in numbers}
     metrics = {name: metric for name, metric in metrics.items() if name not in others}
-    system = metric_name(source.path.name.partition(".")[0])
     for place, row in source.rows():
-        yield _row(place, row, system, metrics, is_text=is_text)
+        yield _row(place, row, source.system, metrics, is_text=is_text)
 
 
 def _under(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:

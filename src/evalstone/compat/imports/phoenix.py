@@ -59,15 +59,14 @@ def recognizes(head: Head) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """What an experiment or a table holds."""
-    is_text = bool(source.head.columns)
+    is_text = source.has_text_cells
     names = source.head.columns or source.head.keys
     if not {*names}.issuperset(EXPERIMENT):
         yield from _table(source, is_text=is_text)
         return
-    system = metric_name(source.path.name.partition(".")[0])
     for place, row in source.rows():
         yield About(started=text_in(row, "start_time"))
-        yield _row(place, row, system, is_text=is_text)
+        yield _row(place, row, source.system, is_text=is_text)
 
 
 # ---- Experiments ----

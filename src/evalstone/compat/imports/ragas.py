@@ -100,7 +100,7 @@ def _base(column: str) -> str:
 
 def read(source: Source) -> Iterator[Event]:
     """What a table of ragas holds. It is read twice: what a column is depends on all of its cells."""
-    is_text = bool(source.head.columns)
+    is_text = source.has_text_cells
     columns = _columns(source, is_text)
     for column, place in columns.items():
         if _base(column) not in JUDGED | COMPUTED:

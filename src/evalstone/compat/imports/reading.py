@@ -18,7 +18,7 @@ from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
 from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument, as_object
-from evalstone.compat.imports.results import Event
+from evalstone.compat.imports.results import Event, metric_name
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
@@ -47,6 +47,16 @@ class Source:
     def name(self) -> str:
         """Its name, as a line of visible text."""
         return named(self.path.resolve().name)
+
+    @property
+    def has_text_cells(self) -> bool:
+        """Whether it is a table whose cells are texts: CSV."""
+        return bool(self.head.columns)
+
+    @property
+    def system(self) -> str:
+        """Its name without suffixes: that of the system, if the tool doesn't write it."""
+        return metric_name(self.path.name.partition(".")[0])
 
     @property
     def written(self) -> datetime:
@@ -79,7 +89,8 @@ class Source:
 
 
 class _Table(DataFile):
-    """A CSV file whose first column may have no name."""
+    """A CSV file whose first column may have no name. Unlike in a dataset, it may count in any way: tools write the
+    labels of rows that were selected or put together."""
 
     def text(self) -> Iterator[str]:
         pieces = super().text()
