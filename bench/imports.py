@@ -25,8 +25,12 @@ from typing import Any
 
 from evalstone import import_results
 
-FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "compat" / "imports"
-ANSWER = "The answer goes on for a while, as answers do. " * 10
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.compat.imports.large import ANSWER, large  # noqa: E402 - its folder isn't in the path of a script
+
+FIXTURES = ROOT / "tests" / "compat" / "imports"
 
 
 def _json(name: str) -> Any:
@@ -44,33 +48,9 @@ def _write(path: Path, begin: str, items: Iterator[Any], end: str) -> None:
 
 def promptfoo(folder: Path, rows: int) -> Path:
     """Tests with two assertions."""
-    rubric = {"type": "llm-rubric", "value": "It is right.", "provider": "openai:gpt-4.1"}
-    contains = {"type": "contains", "value": "{{expected}}"}
-
-    def one(number: int) -> dict[str, Any]:
-        asked, score = {"question": f"What is {number}?", "expected": str(number)}, number % 3 / 2
-        parts = [
-            {"pass": True, "score": score, "reason": "It is.", "assertion": rubric, "tokensUsed": {"prompt": 50}},
-            {"pass": True, "score": 1, "reason": "Yes.", "assertion": contains},
-        ]
-        return {
-            "promptIdx": 0,
-            "testIdx": number,
-            "success": score > 0,
-            "score": score,
-            "failureReason": 0,
-            "provider": {"id": "openai:gpt-4.1-mini"},
-            "prompt": {"raw": f"Q: {number}", "label": "p"},
-            "vars": asked,
-            "testCase": {"vars": asked, "assert": [rubric, contains]},
-            "response": {"output": f"{ANSWER}{number}", "tokenUsage": {"prompt": 10, "completion": 90}},
-            "latencyMs": 900,
-            "cost": 0.001,
-            "gradingResult": {"pass": True, "score": score, "reason": "All passed", "componentResults": parts},
-        }
-
     path = folder / "results.json"
-    _write(path, '{"evalId": "e", "results": {"version": 3, "results": [', map(one, range(rows)), "]}}")
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(large(rows))
     return path
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 import tracemalloc
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.results.human_labels import corrected
 from evalstone.targets import Answer
 from evalstone.types import Usage, note
+from tests.compat.imports.large import large
 
 GOOD = Metric("good")
 NICE = Metric("nice", threshold=0.5)
@@ -272,38 +271,6 @@ def test_settings_are_checked(tmp_path: Path) -> None:
         import_results(FIXTURE, scales={"length": 0}, ledger=None)
     with pytest.raises(ConfigError, match="name"):
         import_results(FIXTURE, name="a\nb", ledger=None)
-
-
-def large(rows: int) -> Iterable[str]:
-    """A file of promptfoo with so many tests."""
-    yield '{"evalId": "e", "results": {"version": 3, "timestamp": "2026-01-01T00:00:00Z", "results": ['
-    text = "The answer goes on for a while, as answers do. " * 10
-    rubric = {"type": "llm-rubric", "value": "It is right.", "provider": "openai:gpt-4.1"}
-    contains = {"type": "contains", "value": "{{expected}}"}
-    for number in range(rows):
-        asked, score = {"question": f"What is {number}?", "expected": str(number)}, number % 3 / 2
-        components = [
-            {"pass": True, "score": score, "reason": "It is.", "assertion": rubric, "tokensUsed": {"prompt": 50}},
-            {"pass": True, "score": 1, "reason": "Yes.", "assertion": contains},
-        ]
-        one = {
-            "promptIdx": 0,
-            "testIdx": number,
-            "success": score > 0,
-            "score": score,
-            "failureReason": 0,
-            "provider": {"id": "openai:gpt-4.1-mini"},
-            "prompt": {"raw": f"Q: {number}", "label": "p"},
-            "vars": asked,
-            "testCase": {"vars": asked, "assert": [rubric, contains]},
-            "response": {"output": f"{text}{number}", "tokenUsage": {"prompt": 10, "completion": 90}},
-            "latencyMs": 900,
-            "cost": 0.001,
-            "gradingResult": {"pass": True, "score": score, "reason": "All passed", "componentResults": components},
-        }
-        yield ("," if number else "") + json.dumps(one)
-    failures = (rows + 2) // 3
-    yield f'], "stats": {{"successes": {rows - failures}, "failures": {failures}, "errors": 0}}}}}}'
 
 
 @pytest.mark.slow
