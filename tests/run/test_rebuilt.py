@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from evalstone import Message, ModelJudge, Run, Sample, Scorer, ToolCall, evaluate
+from evalstone import Message, ModelJudge, Run, Sample, Scorer, ToolCall, evaluate, read_run
 from evalstone.errors import ConfigError
-from evalstone.judges import Cascade, Panel, SelfConsistency
-from evalstone.questions import ListClaims
+from evalstone.judges import Cascade, LoggingJudge, Panel, SelfConsistency
+from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Ask
+from evalstone.results.files import write_run
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.calls import Asked, Prompts
 from evalstone.run.rebuilt import prompts_behind, rebuilt_prompts
@@ -23,7 +24,8 @@ from evalstone.scorers import SCORERS
 from evalstone.scorers.registry import parse_scorer
 from evalstone.scorers.sources import ContextScorer
 from evalstone.scorers.tables import defined, definition_of
-from evalstone.types import JudgeCall, Score
+from evalstone.types import JudgeCall, Score, WorkedExample
+from tests.aligned import OTHER_ANSWER, WORDING, aligned, aligned_checker
 from tests.serving import Server, asked_in, completion, filled, serving
 
 SAMPLES = [
@@ -70,7 +72,9 @@ def prompts_of(run: Run) -> list[tuple[JudgeCall, Asked | None]]:
     samples = {sample.key: sample for sample in run.samples or ()}
     found: list[tuple[JudgeCall, Asked | None]] = []
     for record in run.records:
-        prompts = prompts_behind([record], samples[record.key], run.scorers, keeps_reasoning=False)
+        prompts = prompts_behind(
+            [record], samples[record.key], run.scorers, keeps_reasoning=False, alignments=run.alignments
+        )
         asked = prompts[record.signature].asked
         found += [(leaf, asked.get((leaf.fingerprint, leaf.judge))) for call in record.calls for leaf in call.leaves()]
     return found
@@ -140,6 +144,49 @@ def test_a_question_in_parts_is_rebuilt_in_the_same_parts(server: Server) -> Non
     material = part.to_dict()["messages"][-1]["content"]
     assert "It opens at 0. " in material
     assert "It opens at 11. " not in material
+
+
+@pytest.mark.parametrize("kind", ["alone", "panel", "cascade", "own"])
+def test_prompts_of_aligned_judges_are_shown_with_their_wording_and_examples(
+    server: Server, kind: str, tmp_path: Path
+) -> None:
+    server.requests.clear()
+    plain, judge = judge_of(server, "other"), aligned_checker(judge_of(server), SAMPLES[0])
+    given: dict[str, Any] = {
+        "alone": {"judge": judge},
+        "panel": {"judge": Panel(plain, judge)},
+        "cascade": {"judge": Cascade(plain, LoggingJudge(judge, tmp_path / "log.jsonl"), threshold=1)},
+        "own": {"judge": plain, "scorers": [replace(parse_scorer("relevancy_check"), judge=judge)]},
+    }[kind]
+    ledger = tmp_path / "ledger.db"
+    named: dict[str, Any] = {"scorers": ["relevancy_check", "answer_relevancy"], "ledger": ledger}
+    run = evaluate(SAMPLES, **(named | given))
+    write_run(run, tmp_path / "run")
+    sent = {json.dumps(request["messages"]) for request in server.requests}
+    assert any(WORDING in each and OTHER_ANSWER in each for each in sent)
+    for stored in (read_run(tmp_path / "run"), read_run(run.id, ledger=ledger)):
+        found = prompts_of(replace(stored, samples=SAMPLES))
+        assert {json.dumps(asked.to_dict()["messages"]) for _, asked in found if asked} == sent
+        assert len([asked for _, asked in found if asked]) == len(found)
+    record, info = run.records[0], run["relevancy_check"].info
+    without = rebuilt_prompts(record, SAMPLES[0], info, keeps_reasoning=False)
+    assert without.missing == "no_alignment"
+
+
+def test_examples_leave_less_of_the_window_to_the_parts_of_a_question(server: Server) -> None:
+    """Without the examples, the passages would be in fewer parts."""
+    long = replace(SAMPLES[0], context=[f"It opens at {number}. " * 600 for number in range(12)])
+    example = WorkedExample(inputs={"claims": ["It opens."], "context": ["It opens at 9. " * 500]}, label="supported")
+    asked = VerifyClaims(claims=("It opens.",), context=("It opens.",))
+    judge = aligned(judge_of(server, context_window=8000, max_tokens=500), "faithfulness", asked, examples=(example,))
+    run = evaluate([long], ["faithfulness"], judge=Panel(judge, judge_of(server, "other")), ledger=None)
+    found = prompts_of(replace(saved(run), samples=[long]))
+    assert [call.question for call, asked in found if asked is None] == []
+    # What the alignment file says of the window is read, not assumed.
+    shorter = {hash: replace(each, examples=()) for hash, each in run.alignments.items()}
+    record, info = run.records[0], run["faithfulness"].info
+    other = rebuilt_prompts(record, long, info, keeps_reasoning=False, alignments=shorter)
+    assert len(other.asked) < len({(call.fingerprint, call.judge) for call, _ in found})
 
 
 def no_passages(sample: Sample) -> list[str]:

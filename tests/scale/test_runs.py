@@ -40,6 +40,7 @@ from evalstone.scale.survey import PartSurvey
 from evalstone.scorers import AnswerCorrectness, ContextRecall, FactualCorrectness
 from evalstone.targets import Answer, ModelTarget
 from evalstone.types import Note, note
+from tests.aligned import aligned_checker
 from tests.serving import completion, obliging, serving
 
 pa = pytest.importorskip("pyarrow")
@@ -96,6 +97,15 @@ def test_shards_give_what_one_process_gives(tmp_path: Path, shards: int) -> None
     assert [*(read.samples or ())] == [*evalstone.load(data).samples]
     comparison = evalstone.compare(one, read)
     assert [scorer.difference.estimate for scorer in comparison.scorers if scorer.difference] == [0, 0, 0]
+
+
+def test_what_judges_are_aligned_with_is_in_a_run_in_blocks(tmp_path: Path) -> None:
+    data = written(tmp_path, context=["It opens at 9."])
+    with serving(obliging) as server:
+        judge = aligned_checker(ModelJudge("vllm/m", base_url=server.url), evalstone.load(data).samples[0])
+        run = in_shards(data, tmp_path / "out", 2, "relevancy_check", judge=judge, block_rows=30)
+    alignment = judge.alignment
+    assert run.alignments == evalstone.read_run(tmp_path / "out").alignments == {alignment.hash: alignment.chosen}
 
 
 class Noting(LexicalJudge):

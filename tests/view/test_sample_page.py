@@ -20,6 +20,7 @@ from evalstone.types import Usage
 from evalstone.view.addresses import compared_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
+from tests.aligned import WORDING, aligned_checker
 from tests.serving import Server, completion, filled, serving
 from tests.view.conftest import Client, Reply, client_of
 
@@ -71,8 +72,12 @@ def run(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, 
 
 def page_of(run: tuple[Run, Client], key: str = "s1", suffix: str = "") -> Reply:
     made, client = run
+    return page_at(client, sample_address(made.id, key) + suffix)
+
+
+def page_at(client: Client, address: str) -> Reply:
     deadline = time.monotonic() + 20
-    while (reply := client.get(sample_address(made.id, key) + suffix)).status == 202 and time.monotonic() < deadline:
+    while (reply := client.get(address)).status == 202 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert reply.status == 200
     return reply
@@ -121,6 +126,20 @@ def test_the_data_of_a_sample_have_what_was_asked(run: tuple[Run, Client], serve
         assert schema["type"] == "object"
     (of_lexical, *_) = [call for call in calls if call["judge"].startswith("lexical")]
     assert "claims" in asked[of_lexical["fingerprint"]][of_lexical["judge"]]["inputs"]
+
+
+def test_prompts_of_aligned_judges_have_their_wording_and_examples(server: Server, tmp_path: Path) -> None:
+    ledger = str(tmp_path / "ledger.db")
+    samples = [Sample(id=f"s{n}", input="When?", output=f"It opens at {n}.", context=["At 9."]) for n in (9, 10)]
+    judge = aligned_checker(ModelJudge("vllm/m", base_url=server.url), samples[0])
+    made = evaluate(samples, ["relevancy_check"], judge=judge, ledger=ledger)
+    other = evaluate(samples, ["relevancy_check"], judge=judge, ledger=ledger)
+    client = Client(application(Shelf(ledger)))
+    for key, labels in (("s9", 1), ("s10", 2)):
+        words = page_of((made, client), key).words
+        assert WORDING in words
+        assert words.count("The right label:") == labels, "a sample is no example of itself"
+        assert page_at(client, compared_address(key, [made.id, other.id])).words.count(WORDING) == 2
 
 
 def test_messages_are_a_time_line_with_tokens_and_tool_calls(run: tuple[Run, Client]) -> None:

@@ -149,7 +149,12 @@ def _sample_report(run: evalstone.Run, key: str, own: Sequence[Scorer], outputs:
         found = one_sample(run, key)
         keeps = bool(run.keeps_reasoning)
         prompts = prompts_behind(
-            found.records, found.sample, run.scorers, keeps_reasoning=keeps, own={each.signature: each for each in own}
+            found.records,
+            found.sample,
+            run.scorers,
+            keeps_reasoning=keeps,
+            alignments=run.alignments,
+            own={each.signature: each for each in own},
         )
         view = one_sample_view(run, found, prompts)
     present(view, formats(view, outputs, found.to_dict(prompts)))

@@ -21,7 +21,6 @@ from evalstone._core.files import file_text
 from evalstone._core.guards import is_object
 from evalstone._core.json import content_hash, value_of
 from evalstone._core.prompts import Prompt, PromptWithExamples
-from evalstone._core.text import estimated_tokens
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, JudgeError, ReplyError
 from evalstone.judges.base import Judge, JudgeSpec, MemberCalls
@@ -140,14 +139,7 @@ class Aligned(Composite, init=False):
     @property
     def context_limits(self) -> ContextLimits:
         """The judge's limits, less the tokens of the examples."""
-        limits = self.judge.context_limits
-        taken = sum(
-            estimated_tokens(text) for example in self.alignment.chosen.examples for text in _texts(example.inputs)
-        )
-        if not taken:
-            return limits
-        longest = None if limits.longest is None else max(1, limits.longest - taken)
-        return replace(limits, tokens=max(1, limits.tokens - taken), longest=longest)
+        return self.judge.context_limits.less(self.alignment.chosen.example_tokens)
 
     def check_scorers(self, signatures: Sequence[str]) -> None:
         super().check_scorers(signatures)
@@ -161,13 +153,8 @@ class Aligned(Composite, init=False):
             "without align"
         )
 
-    def is_meant(self, question: Question[Any]) -> bool:
-        """Whether a question is asked and read as the alignment says."""
-        chosen = self.alignment.chosen
-        return question.kind == chosen.kind and question.prompt.digest == chosen.prompt
-
     async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
-        meant = self.is_meant(question)
+        meant = is_meant(self.alignment.chosen, question)
         asked, left_out = self._asked(question) if meant else (question, 0)
         try:
             answer = await ask(self.judge, asked)
@@ -187,11 +174,10 @@ class Aligned(Composite, init=False):
     def _asked(self, question: Question[A]) -> tuple[Question[A], int]:
         """The question as it is asked, and the number of examples that are left out of it."""
         chosen = self.alignment.chosen
-        here = material_hash(question.inputs()) if chosen.examples else ""
-        shown = tuple(example for example in chosen.examples if example.hash != here)
-        if chosen.wording is None and not shown:
-            return question, len(chosen.examples)
+        shown, here = _shown_examples(chosen, question)
         left_out = len(chosen.examples) - len(shown)
+        if chosen.wording is None and not shown:
+            return question, left_out
         key = (question.prompt.digest, here if left_out else "")
         if (prompt := self._prompts.get(key)) is None:
             prompt = self._prompts[key] = aligned_prompt(question, chosen.wording, shown)
@@ -200,6 +186,28 @@ class Aligned(Composite, init=False):
     @functools.cached_property
     def _prompts(self) -> dict[tuple[str, str], Prompt]:
         return {}
+
+
+def is_meant(chosen: AlignedQuestion, question: Question[Any]) -> bool:
+    """Whether a question is asked and read as an alignment says."""
+    return question.kind == chosen.kind and question.prompt.digest == chosen.prompt
+
+
+def asked_by(chosen: AlignedQuestion, question: Question[A]) -> Question[A]:
+    """The question as a judge with this alignment is asked it.
+
+    Raises ConfigError for an example without an input of the question.
+    """
+    if not is_meant(chosen, question):
+        return question
+    shown, _ = _shown_examples(chosen, question)
+    return replace(cast(Any, question), prompt=aligned_prompt(question, chosen.wording, shown))
+
+
+def _shown_examples(chosen: AlignedQuestion, question: Question[Any]) -> tuple[tuple[WorkedExample, ...], str]:
+    """The examples that aren't the question itself, and the hash of its material, "" if there are no examples."""
+    here = material_hash(question.inputs()) if chosen.examples else ""
+    return tuple(example for example in chosen.examples if example.hash != here), here
 
 
 def mapped_answer(chosen: AlignedQuestion, question: Question[A], answer: JudgeAnswer[A]) -> Decided[A] | None:
@@ -286,9 +294,9 @@ def aligned_prompt(question: Question[Any], wording: str | None, examples: Seque
     return PromptWithExamples(**fields, labeled="\n\n".join(parts))
 
 
-def _texts(inputs: Mapping[str, object]) -> list[str]:
-    values = inputs.values()
-    return [text for value in values for text in ((value,) if isinstance(value, str) else cast("Sequence[str]", value))]
+def alignments_by_hash(*judges: Judge) -> dict[str, AlignedQuestion]:
+    """What the alignments of judges and of their members change, by the hash in their identities."""
+    return {alignment.hash: alignment.chosen for alignment in alignments_in(*judges)}
 
 
 def alignments_in(*judges: Judge) -> Iterator[AlignmentFile]:

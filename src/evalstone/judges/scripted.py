@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from evalstone._core.declarations import NAME, check_argument
@@ -26,9 +27,12 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import stored_decisions
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
-from evalstone.types import Usage
+from evalstone.types import AlignedQuestion, Usage
 
 A = TypeVar("A")
+
+NO_ALIGNMENTS: Mapping[str, AlignedQuestion] = MappingProxyType({})
+"""No alignments."""
 
 Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]], Any]"
 
@@ -202,20 +206,47 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
 _MODEL = re.compile(r"(embeddings\()?([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
 
 
-def limits_named(identity: str) -> ContextLimits:
-    """The context limits of the judge with this identity, derived from the models and settings in it."""
+def limits_named(identity: str, alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS) -> ContextLimits:
+    """The context limits of the judge with this identity, derived from the models and settings in it.
+
+    alignments: What the alignments of judges change, by the hash in their identities.
+    """
     if identity == (lexical := LexicalJudge()).identity:
         return lexical.context_limits
-    limits = [DEFAULT_LIMITS]
-    for embeds, model, settings in _MODEL.findall(identity):
+    examples = [
+        (start, stop, alignments[hash].example_tokens)
+        for start, stop, hash in _aligned_in(identity)
+        if hash in alignments
+    ]
+    limits = [DEFAULT_LIMITS, *(DEFAULT_LIMITS.less(tokens) for _, _, tokens in examples)]
+    for match in _MODEL.finditer(identity):
+        embeds, model, settings = match.groups(default="")
         if embeds:  # an embedding model has no limits of its own
             continue
         sizes: dict[str, Any] = {
             name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)
         }
+        shown = sum(tokens for start, stop, tokens in examples if start < match.start() < stop)
         with contextlib.suppress(ConfigError):  # a custom judge's identity
-            limits.append(ModelJudge(model, **sizes).context_limits)
+            limits.append(ModelJudge(model, **sizes).context_limits.less(shown))
     return narrowest(*limits)
+
+
+def alignments_named(identity: str) -> Iterator[str]:
+    """The hashes of the alignments of the judge with this identity, and of its members."""
+    return (hash for _, _, hash in _aligned_in(identity))
+
+
+def _aligned_in(identity: str) -> Iterator[tuple[int, int, str]]:
+    """Where an identity has aligned judges, inner ones first: start, end, and the hash of the alignment."""
+    opened: list[int] = []
+    for at, character in enumerate(identity):
+        if character == "(":
+            opened.append(at)
+        elif character == ")" and opened:
+            start = opened.pop()
+            if identity.endswith("aligned", 0, start) and (found := _ALIGNMENT.search(identity, start, at)):
+                yield start, at, found[1]
 
 
 def instructions_named(identity: str) -> str | None:
@@ -227,6 +258,7 @@ def instructions_named(identity: str) -> str | None:
     return ModelJudge(match[2], language=language[1] if language else None).instructions
 
 
+_ALIGNMENT = re.compile(r", align=([0-9a-f]{16})$")
 _LANGUAGE = re.compile(r"\blanguage=([^,]+)")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LONGEST_REPLY = 4096
 TOKENS_PER_VERDICT = 80
@@ -22,6 +22,11 @@ class ContextLimits:
     """The maximum tokens of any question, without the reply. A longer one is refused. None if unknown."""
     window: int | None = None
     """The context window, including the reply, for error messages; None if unknown."""
+
+    def less(self, tokens: int) -> ContextLimits:
+        """The limits of questions that are asked with this many tokens besides. They are at least 1."""
+        longest = None if self.longest is None else max(1, self.longest - tokens)
+        return replace(self, tokens=max(1, self.tokens - tokens), longest=longest)
 
     @classmethod
     def of_window(cls, window: int | None, max_tokens: int | None = None) -> ContextLimits:

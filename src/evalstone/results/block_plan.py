@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.file_format import PLAN_FORMAT, installed_version
-from evalstone._core.json import content_hash
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
 from evalstone.datasets.columns import ColumnMapping
@@ -20,7 +20,7 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.record_tables import Keep
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import StoredScorer
+from evalstone.types import AlignedQuestion, StoredScorer
 
 PLAN = "plan.json"
 
@@ -43,6 +43,8 @@ class BlockPlan:
     """By the identity of a judge that a scorer may ask, its note."""
     asked: tuple[str, ...]
     """The identities of the judges that scorers are known to ask."""
+    alignments: Mapping[str, AlignedQuestion] = field(default_factory=dict[str, AlignedQuestion])
+    """What the judges' alignments change, by the hash in the identities of the judges."""
     keep_reasoning: bool
     keep: Keep
     map: ColumnMapping | None
@@ -63,6 +65,7 @@ class BlockPlan:
             "judge": self.judge,
             "judges": dict(self.judges),
             "asked": list(self.asked),
+            "alignments": to_jsonable(self.alignments),
             "keep_reasoning": self.keep_reasoning,
             "keep": self.keep,
             "map": self.map,
@@ -101,6 +104,7 @@ class BlockPlan:
                 judge=stored.judge,
                 judges=stored.judges,
                 asked=stored.asked,
+                alignments=stored.alignments,
                 keep_reasoning=stored.keep_reasoning,
                 keep=check_argument("keep", stored.keep, Keep),
                 map=cast("ColumnMapping | None", stored.map),
@@ -178,6 +182,7 @@ class _StoredPlan:
     judge: str
     judges: Mapping[str, str]
     asked: tuple[str, ...]
+    alignments: Mapping[str, AlignedQuestion]
     keep: str
     files: tuple[_StoredFile, ...]
     blocks: tuple[_StoredBlock, ...]

@@ -31,6 +31,7 @@ from evalstone.results.summary import (
     summarize,
 )
 from evalstone.types import (
+    AlignedQuestion,
     Drawn,
     Note,
     Paid,
@@ -117,6 +118,8 @@ class Run(Framed, Shown):
     """The target that answered the samples; None if existing answers were scored."""
     cell: StoredCell | None = None
     """The place of the run in an experiment; None if it is in none."""
+    alignments: Mapping[str, AlignedQuestion] = field(default_factory=dict[str, AlignedQuestion], repr=False)
+    """What the alignments of the judges change, by the hash in the judges' identities."""
     paid: Paid | None = None
     """What the run has paid; None if the results of a killed run are read from a folder."""
 
@@ -311,6 +314,7 @@ class Run(Framed, Shown):
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             **({} if self.target is None else {"target": to_jsonable(self.target)}),
             **({} if self.cell is None else {"cell": to_jsonable(self.cell)}),
+            **({"alignments": to_jsonable(self.alignments)} if self.alignments else {}),
             "scorers": [info.to_stored() for info in self.scorers],
         }
 
@@ -379,6 +383,7 @@ class Run(Framed, Shown):
             drawn=drawn,
             target=stored.target,
             cell=stored.cell,
+            alignments=stored.alignments,
             paid=stored.paid,
         )
 

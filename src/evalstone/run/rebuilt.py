@@ -17,8 +17,9 @@ from evalstone._core import sync
 from evalstone._core.guards import is_list
 from evalstone._core.json import to_jsonable
 from evalstone.errors import EvalstoneError
+from evalstone.judges.aligned import asked_by
 from evalstone.judges.model import opening_messages
-from evalstone.judges.scripted import instructions_named
+from evalstone.judges.scripted import NO_ALIGNMENTS, alignments_named, instructions_named
 from evalstone.questions.base import Question
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.calls import Asked, Prompts
@@ -27,7 +28,7 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import Session
 from evalstone.scorers.base import Scorer
 from evalstone.scorers.tables import defined
-from evalstone.types import JudgeCall, Record, Sample, without_fingerprints
+from evalstone.types import AlignedQuestion, JudgeCall, Record, Sample, without_fingerprints
 
 NONE: Mapping[str, Scorer] = MappingProxyType({})
 """No scorers."""
@@ -39,6 +40,7 @@ def prompts_behind(
     scorers: Iterable[ScorerInfo],
     *,
     keeps_reasoning: bool,
+    alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
     own: Mapping[str, Scorer] = NONE,
 ) -> dict[str, Prompts]:
     """What the judges of a sample were asked, by the signature of the scorer; the arguments are those of
@@ -46,7 +48,12 @@ def prompts_behind(
     infos = {info.signature: info for info in scorers}
     return {
         record.signature: rebuilt_prompts(
-            record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning, own=own
+            record,
+            sample,
+            infos[record.signature],
+            keeps_reasoning=keeps_reasoning,
+            alignments=alignments,
+            own=own,
         )
         for record in records
         if record.calls
@@ -59,6 +66,7 @@ def rebuilt_prompts(
     info: ScorerInfo,
     *,
     keeps_reasoning: bool,
+    alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
     own: Mapping[str, Scorer] = NONE,
 ) -> Prompts:
     """What the judges of a record were asked, as far as it can be rebuilt.
@@ -68,6 +76,7 @@ def rebuilt_prompts(
         sample: Its sample; None if the run has no texts.
         info: Its scorer.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
+        alignments: What the alignments of the judges change, by the hash in the judges' identities.
         own: Scorers with code of the user's, by their signatures, which have a hash of their code. It is run.
     """
     if sample is None:
@@ -84,16 +93,17 @@ def rebuilt_prompts(
         return Prompts({}, "settings" if has_settings and not info.definition else "other_version")
     if not scorer.may_ask:
         return Prompts({}, "own_code")
-    session = ReplaySession(record.calls, keeps_reasoning=keeps_reasoning)
+    session = ReplaySession(record.calls, keeps_reasoning=keeps_reasoning, alignments=alignments)
     try:
         sync.run(_scored(scorer, sample, session))
+        asked = {
+            (call.fingerprint, call.judge): _asked(question, call.judge)
+            for call, question in _of_calls(record.calls, session.questions, alignments)
+        }
     except EvalstoneError:
         return Prompts({}, "other_version")
-    asked = {
-        (call.fingerprint, call.judge): _asked(question, call.judge)
-        for call, question in _of_calls(record.calls, session.questions)
-    }
-    return Prompts(asked, "not_rebuilt")
+    named = {hash for call in record.calls for hash in alignments_named(call.judge)}
+    return Prompts(asked, "not_rebuilt" if named <= alignments.keys() else "no_alignment")
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> None:
@@ -104,7 +114,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> None:
 
 
 def _of_calls(
-    calls: Sequence[JudgeCall], questions: Mapping[str, Question[Any]]
+    calls: Sequence[JudgeCall], questions: Mapping[str, Question[Any]], alignments: Mapping[str, AlignedQuestion]
 ) -> Iterator[tuple[JudgeCall, Question[Any]]]:
     """The calls to single judges whose questions are known, with the questions."""
     for call in calls:
@@ -117,7 +127,11 @@ def _of_calls(
         known = {question.fingerprint: question}
         if (part := _unsure_part(question, call.detail or {})) is not None:
             known[part.fingerprint] = part
-        yield from _of_calls(call.members, known)
+        for hash in alignments_named(call.judge):
+            if (chosen := alignments.get(hash)) is not None:
+                aligned = asked_by(chosen, question)
+                known[aligned.fingerprint] = aligned
+        yield from _of_calls(call.members, known, alignments)
 
 
 def _unsure_part(question: Question[Any], detail: Mapping[str, Any]) -> Question[Any] | None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from evalstone.errors import JudgeError, ReplyError
 from evalstone.judges.base import Judge
-from evalstone.judges.scripted import ReplayJudge, limits_named
+from evalstone.judges.scripted import NO_ALIGNMENTS, ReplayJudge, limits_named
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.limits import DEFAULT_LIMITS, narrowest
 from evalstone.run.session import QuestionCall, Session
-from evalstone.types import JudgeCall
+from evalstone.types import AlignedQuestion, JudgeCall
 
 Reread: TypeAlias = Callable[[Question[Any], JudgeAnswer[Any]], JudgeAnswer[Any]]
 
@@ -24,11 +24,19 @@ class ReplaySession(Session):
     Args:
         calls: The calls of the record.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
+        alignments: What the alignments of the judges change, by the hash in the judges' identities.
         reread: Replaces an answer, such as by one with other probabilities.
     """
 
-    def __init__(self, calls: Sequence[JudgeCall], *, keeps_reasoning: bool, reread: Reread | None = None) -> None:
-        limits = narrowest(*(limits_named(call.judge) for call in calls)) if calls else DEFAULT_LIMITS
+    def __init__(
+        self,
+        calls: Sequence[JudgeCall],
+        *,
+        keeps_reasoning: bool,
+        alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
+        reread: Reread | None = None,
+    ) -> None:
+        limits = narrowest(*(limits_named(call.judge, alignments) for call in calls)) if calls else DEFAULT_LIMITS
         super().__init__(ReplayJudge({}, limits_of_source=limits))
         self.keep_reasoning = keeps_reasoning
         self.questions: dict[str, Question[Any]] = {}

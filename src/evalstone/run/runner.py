@@ -26,6 +26,7 @@ from evalstone.errors import (
     StorageError,
     described,
 )
+from evalstone.judges.aligned import alignments_by_hash
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
@@ -416,6 +417,7 @@ class Runner:
             tags=self.tags,
             drawn=drawn,
             cell=self.cell,
+            alignments=alignments_by_hash(*self.plan.asked_judges),
         )
 
 

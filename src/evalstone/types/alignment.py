@@ -9,6 +9,7 @@ from typing import cast
 
 from evalstone._core.guards import is_texts
 from evalstone._core.json import content_hash
+from evalstone._core.text import estimated_tokens
 from evalstone.errors import DataError, invalid
 from evalstone.types.samples import Sample
 
@@ -45,6 +46,8 @@ class WorkedExample:
         for name, value in cast("Mapping[str, object]", self.inputs).items():
             if not isinstance(value, str) and not is_texts(value):
                 raise DataError(invalid(f"inputs.{name}", "a text or a list of texts", value))
+        inputs = {name: value if isinstance(value, str) else tuple(value) for name, value in self.inputs.items()}
+        object.__setattr__(self, "inputs", inputs)
 
     @property
     def hash(self) -> str:
@@ -90,6 +93,16 @@ class AlignedQuestion:
         rising = all(a < c and b <= d for (a, b), (c, d) in zip(self.corners, self.corners[1:], strict=False))
         if not rising or not all(0 <= x <= 1 for corner in self.corners for x in corner):
             raise DataError(invalid("corners", "rising pairs of numbers from 0 to 1", list(self.corners)))
+
+    @property
+    def example_tokens(self) -> int:
+        """The estimated tokens of the examples."""
+        return sum(
+            estimated_tokens(text)
+            for example in self.examples
+            for value in example.inputs.values()
+            for text in ((value,) if isinstance(value, str) else value)
+        )
 
     @property
     def maps(self) -> bool:

@@ -14,7 +14,9 @@ from evalstone.results.views.conversation import tokens_text
 from evalstone.results.views.evidence import laid_out
 from evalstone.types import NO_USAGE, JudgeCall
 
-Missing: TypeAlias = Literal["no_texts", "own_code", "imported", "settings", "other_version", "not_rebuilt"]
+Missing: TypeAlias = Literal[
+    "no_texts", "own_code", "imported", "settings", "other_version", "no_alignment", "not_rebuilt"
+]
 MISSING: Mapping[Missing, str] = {
     "no_texts": "The run was saved without the texts of this sample, so the prompt can't be rebuilt.",
     "own_code": "The prompt isn't shown: its scorer has code that isn't evalstone's. It is run only if you name "
@@ -22,6 +24,8 @@ MISSING: Mapping[Missing, str] = {
     "imported": "The prompt isn't shown: the score is another tool's, and was imported without it.",
     "settings": "The prompt isn't shown: the run doesn't have the settings of its scorer.",
     "other_version": "The prompt isn't shown: this version of evalstone has other prompts for this scorer.",
+    "no_alignment": "The prompt isn't shown: the wording and examples that its judge was aligned with aren't stored "
+    "with the score.",
     "not_rebuilt": "The prompt can't be rebuilt from the sample and the other answers of this record.",
 }
 """Why a prompt isn't shown."""

@@ -19,7 +19,6 @@ from evalstone.datasets.stored import record_line, sample_line
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
 from evalstone.results.stored_records import StoredRecords
-from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.run import run_view
 from evalstone.results.views.sample_rows import cases_of
 from evalstone.results.views.samples import scored_answer
@@ -63,7 +62,7 @@ def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: P
     """
     with written(file, "the index") as connection:
         keeps, records = bool(run.keeps_reasoning), run.records
-        writer, total = Writer(connection, run.scorers, run.titles, run.columns.size, keeps_reasoning=keeps), 0
+        writer, total = Writer(connection, run, run.columns.size, keeps_reasoning=keeps), 0
         for total, (at, sample) in enumerate(cases_of(run), start=1):
             found = [records[each] for each in at]
             lines = [*map(records.text_at, at)] if isinstance(records, StoredRecords) else [*map(record_line, found)]
@@ -84,29 +83,21 @@ class Writer:
 
     Args:
         connection: A new file.
-        scorers: The scorers of the run.
-        titles: Their titles by signature.
+        run: The run, whose records aren't read.
         cases: The highest place of a case.
         keeps_reasoning: Whether the reasoning in front of outputs was scored.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        scorers: Sequence[ScorerInfo],
-        titles: Mapping[str, str],
-        cases: int,
-        *,
-        keeps_reasoning: bool,
-    ) -> None:
-        self.connection, self.scorers, self.titles, self.keeps_reasoning = connection, scorers, titles, keeps_reasoning
+    def __init__(self, connection: sqlite3.Connection, run: Run, cases: int, *, keeps_reasoning: bool) -> None:
+        self.connection, self.keeps_reasoning = connection, keeps_reasoning
+        self.scorers, self.titles, self.alignments = run.scorers, run.titles, run.alignments
         for statement in TABLES.format(
-            columns="".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(scorers)))
+            columns="".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
         ).split(";"):
             connection.execute(statement)
-        self.numbers = {info.signature: number for number, info in enumerate(scorers)}
+        self.numbers = {info.signature: number for number, info in enumerate(run.scorers)}
         self.groups = Groups(connection)
-        self.loss_rule = LossRule.of(scorers)
+        self.loss_rule = LossRule.of(run.scorers)
         self.field_numbers: dict[str, int] = {}
         self.field_values: dict[str, Counter[str]] = {}
         self.totals = Counter[str](
@@ -167,6 +158,7 @@ class Writer:
             "scorers": [info.to_stored() for info in self.scorers],
             "titles": dict(self.titles),
             "keeps_reasoning": self.keeps_reasoning,
+            "alignments": to_jsonable(self.alignments),
             "spreads": {name: spread for name, values in self.spreads.items() if (spread := _spread(values))},
             "head": head,
         }

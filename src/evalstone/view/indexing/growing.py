@@ -59,13 +59,8 @@ class Growing:
             for setting in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-64000"):
                 self._connection.execute(f"PRAGMA {setting}")
             self._connection.execute("BEGIN")
-            self._writer = Writer(
-                self._connection,
-                run.scorers,
-                run.titles,
-                self._records.size // len(run.scorers),
-                keeps_reasoning=self._keeps,
-            )
+            cases = self._records.size // len(run.scorers)
+            self._writer = Writer(self._connection, run, cases, keeps_reasoning=self._keeps)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"the index {file} can't be written: {error}") from None
 

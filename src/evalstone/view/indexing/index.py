@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalstone._core.json import storable
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
-from evalstone.types import Record, Sample
+from evalstone.types import AlignedQuestion, Record, Sample
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
@@ -205,6 +206,12 @@ class Index:
     def keeps_reasoning(self) -> bool:
         """Whether the reasoning in front of an answer was scored."""
         return bool(json.loads(self._about["keeps_reasoning"]))
+
+    @functools.cached_property
+    def alignments(self) -> Mapping[str, AlignedQuestion]:
+        """What the alignments of the judges change, by the hash in the judges' identities."""
+        stored = json.loads(self._about["alignments"])
+        return {hash: read_data(AlignedQuestion, each) for hash, each in stored.items()}
 
     @functools.cached_property
     def spreads(self) -> Mapping[str, Spread]:

@@ -11,7 +11,6 @@ from evalstone.errors import ConfigError
 from evalstone.report.view import LONGEST_TEXT, Block, OutcomeView, Tone
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import SampleParts, sample_parts
-from evalstone.run.rebuilt import prompts_behind
 from evalstone.scorers.base import Scorer
 from evalstone.view.addresses import CSV, JSON, compare_address, compared_address, in_comparison
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
@@ -34,7 +33,7 @@ from evalstone.view.pages.compare_samples import (
     trial_links,
 )
 from evalstone.view.pages.marks import ScoreCell
-from evalstone.view.pages.sample import KEYS
+from evalstone.view.pages.sample import KEYS, prompts_in
 from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, query_in, suffixed
 from evalstone.view.shelf import Card, dataset_of
 
@@ -103,11 +102,7 @@ def compared_sample_page(library: Library, request: Request) -> Response:
 
 
 def _prompts(cell: InRun, own: Mapping[str, Scorer]) -> Mapping[str, Prompts]:
-    if cell.stored is None:
-        return {}
-    index = cell.index
-    keeps = index.keeps_reasoning
-    return prompts_behind(cell.stored.records, cell.stored.sample, index.scorers, keeps_reasoning=keeps, own=own)
+    return {} if cell.stored is None else prompts_in(cell.index, cell.stored, own)
 
 
 def _data(

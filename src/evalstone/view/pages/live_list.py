@@ -135,7 +135,8 @@ def live_score_page(library: Library, request: Request) -> Response:
         raise NotThere("There is no CSV of one score; the list of scores has one.")
     name, id, query = named(request.path_params["stream"]), named(part), query_in(request, LiveQuery)
     with library.live_ledger() as ledger:
-        stream = Stream.of(ledger, library.readings, library.shelf.cards(), name, query)
+        cards = library.shelf.cards()
+        stream = Stream.of(ledger, library.readings, cards, name, query)
         rows, sample = submission(ledger, name, id)
         if not rows:
             raise NotThere(f"The stream {name} has no score {id}.")
@@ -146,7 +147,14 @@ def live_score_page(library: Library, request: Request) -> Response:
     records = [record for record in found.values() if record is not None]
     infos = {each.signature: stream.infos[each.signature] for each in found}
     keeps = any(each.kept_reasoning for each in found)
-    prompts = prompts_behind(records, sample, infos.values(), keeps_reasoning=keeps, own=library.own)
+    prompts = prompts_behind(
+        records,
+        sample,
+        infos.values(),
+        keeps_reasoning=keeps,
+        alignments={hash: each for card in cards if card.metadata for hash, each in card.metadata.alignments.items()},
+        own=library.own,
+    )
     if suffix == JSON:
         return json_data(_score_data(row, found, sample, prompts))
     values = [value for record in records if (value := goodness(record, infos[record.signature])) is not None]

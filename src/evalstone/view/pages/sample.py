@@ -12,6 +12,7 @@ from evalstone.errors import ConfigError
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import goodness, sample_view
 from evalstone.run.rebuilt import prompts_behind
+from evalstone.scorers.base import Scorer
 from evalstone.types import Sample
 from evalstone.view.addresses import (
     COMPARISON,
@@ -63,8 +64,7 @@ def sample_page(library: Library, request: Request) -> Response:
         if case is None:
             raise NotThere(f"Run {name_of(card)} has no results of sample {key}.")
         stored = index.stored(case.place)
-        keeps = index.keeps_reasoning
-        prompts = prompts_behind(stored.records, stored.sample, index.scorers, keeps_reasoning=keeps, own=library.own)
+        prompts = prompts_in(index, stored, library.own)
         if suffix == JSON:
             asked = {signature: each.to_dict() for signature, each in prompts.items()}
             return json_data({"run": card.id, "key": key, **stored.data, "asked": asked})
@@ -89,6 +89,18 @@ def sample_page(library: Library, request: Request) -> Response:
             keys=KEYS,
             **context,
         )
+
+
+def prompts_in(index: Index, stored: Stored, own: Mapping[str, Scorer]) -> dict[str, Prompts]:
+    """What the judges of a sample were asked, by the signature of the scorer. own: Scorers with code of the user's."""
+    return prompts_behind(
+        stored.records,
+        stored.sample,
+        index.scorers,
+        keeps_reasoning=index.keeps_reasoning,
+        alignments=index.alignments,
+        own=own,
+    )
 
 
 def _edit_address(library: Library, card: Card, sample: Sample | None) -> str:
