@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +44,7 @@ from evalstone.results.saved_calibrations import list_calibrations
 from evalstone.targets import Answer, Tools
 from evalstone.targets.tool_recording import _lines as recorded_lines  # pyright: ignore[reportPrivateUsage]
 from evalstone.types import Trajectory, TrajectoryStep
+from tests.schemas import problems
 
 NEW = "brand_new"
 STEPS = [
@@ -178,12 +178,12 @@ NAMES = (
 )
 
 
-def test_every_file_has_a_reader_and_says_its_format(folder: Path) -> None:
+def test_every_file_has_a_reader_and_is_as_the_schema_of_its_format(folder: Path) -> None:
     files = files_in(folder)
     assert {next((name for name in NAMES if name in str(path)), str(path)) for path in files} == set(NAMES)
     for path in files:
         for _, line in file_values(path):
-            assert re.fullmatch(r"[a-z_]+/1", line["format"]), path
+            assert problems(line) == [], path
         assert read(path)
 
 

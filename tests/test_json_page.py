@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from evalstone.results import compare_judges
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
 from tests.birds import labeled, strict, unsure
+from tests.schemas import problems
 
 PAGE = (Path(__file__).parents[1] / "docs/json.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
@@ -109,4 +111,5 @@ def objects_in(value: Any, table: Mapping[str, str]) -> list[Any]:
 def test_the_page_has_the_fields_of_the_result(name: str) -> None:
     title = f"evalstone {name.removesuffix(' with labels')}"
     assert [*unlike_page(data := RESULTS[name].to_dict(), title)] == []
+    assert problems(json.loads(json.dumps(data))) == []
     assert TABLES[title]["format"] == f"`{data['format']}`"

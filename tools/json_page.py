@@ -84,20 +84,20 @@ def json_page() -> str:
     for command, kind in RESULTS.items():
         parts.append(f"## evalstone {command}\n\n{_table(kind, classes)}")
     for kind in classes:  # grows: a table names the classes of its fields
-        parts.append(f"## {kind.__name__}\n\n{_first_line(kind)}\n\n{_table(kind, classes)}")
+        parts.append(f"## {kind.__name__}\n\n{first_line(kind)}\n\n{_table(kind, classes)}")
     return "\n".join(parts)
 
 
 def _table(kind: type, classes: list[type]) -> str:
     rows: list[str] = []
-    for name in _fields(kind):
-        owner = next((each for each in (kind, *_included(kind)) if name in described(each)), kind)
+    for name in fields_of(kind):
+        owner = owner_of(kind, name)
         if name == "format":
             meaning = f"`{_examples()[kind][name]}`"
-        else:
-            meaning = OTHERS.get((kind, name)) or _sentence(described(owner)[name])
+        elif not (meaning := meaning_of(kind, owner, name)):
+            raise KeyError(f"nothing describes {kind.__name__}.{name}")
         links: list[str] = []
-        for other in _classes_in(_type(kind, owner, name)):
+        for other in _classes_in(type_of(kind, owner, name)):
             if other in RESULTS.values() or other is Note or ((kind, name) in OTHERS and other is evalstone.Run):
                 continue
             if other not in classes:
@@ -107,7 +107,17 @@ def _table(kind: type, classes: list[type]) -> str:
     return "\n".join(["| field | meaning |", "|---|---|", *rows, ""])
 
 
-def _type(kind: type, owner: type, name: str) -> Any:
+def owner_of(kind: type, name: str) -> type:
+    """The class that describes a field: itself, or one whose fields stand among its own."""
+    return next((each for each in (kind, *_included(kind)) if name in described(each)), kind)
+
+
+def meaning_of(kind: type, owner: type, name: str) -> str:
+    """What a field means; "" if nothing says it."""
+    return OTHERS.get((kind, name)) or sentence(described(owner).get(name, ""))
+
+
+def type_of(kind: type, owner: type, name: str) -> Any:
     """The type of a field; None if nothing says."""
     if (kind, name) == (Calibration, "measures"):
         return CalibrationMeasures
@@ -126,7 +136,7 @@ def _included(kind: type) -> Iterator[type]:
         yield from _classes_in(_types(kind).get(name))
 
 
-def _fields(kind: type) -> Iterable[str]:
+def fields_of(kind: type) -> Iterable[str]:
     """The fields of the JSON of a class: what its `to_dict` gives, or else those of the dataclass."""
     return _examples().get(kind) or [field.name for field in dataclasses.fields(kind)]
 
@@ -191,13 +201,13 @@ def described(kind: type) -> Mapping[str, str]:
     return found
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     """A docstring as the text of a cell: None is JSON's null."""
     text = re.sub(r"\bNone\b", "null", " ".join(text.partition("\n\n")[0].split())).replace("|", "\\|")
     return text.strip().removesuffix(".")
 
 
-def _first_line(kind: type) -> str:
+def first_line(kind: type) -> str:
     return (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("\n", " ").replace("None", "null")
 
 

@@ -22,6 +22,7 @@ import evidence
 from cli_page import CLI_PAGE, cli_page
 from doors import DOORS_PAGE, doors_page
 from json_page import JSON_PAGE, json_page
+from json_schemas import SCHEMAS, schemas
 from lexical_card import CARD, shipped_card
 
 from evalstone._core.text import BYTES_PER_TOKEN
@@ -455,8 +456,9 @@ def main() -> int:
         JSON_PAGE: json_page(),
         CARD: shipped_card(),
         EXPORTS: exports(),
+        **schemas(),
     }
-    stale = {path for path in (DOCS / "scorers").glob("*.md") if path not in made}
+    stale = {path for path in (*(DOCS / "scorers").glob("*.md"), *SCHEMAS.glob("*")) if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:
         for path in [*different, *sorted(stale)]:

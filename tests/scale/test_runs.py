@@ -41,6 +41,7 @@ from evalstone.scorers import AnswerCorrectness, ContextRecall, FactualCorrectne
 from evalstone.targets import Answer, ModelTarget
 from evalstone.types import Note, note
 from tests.aligned import aligned_checker
+from tests.schemas import problems
 from tests.serving import completion, obliging, serving
 
 pa = pytest.importorskip("pyarrow")
@@ -343,6 +344,7 @@ def test_another_run_does_not_enter_the_folder(
     data, out = written(tmp_path), tmp_path / "out"
     score_shard(data, SCORERS[:2], 1, 2, out=out)
     before = (out / "plan.json").read_bytes()
+    assert problems(json.loads(before)) == []
     data.write_text("{")  # it is refused before the data are read
     with pytest.raises(ConfigError) as raised:
         score_shard(data, scorers, 2, 2, out=out, **settings)

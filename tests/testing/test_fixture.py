@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.schemas import problems
 from tests.testing.test_marks import ALONE
 
 pytest_plugins = ["pytester"]
@@ -518,6 +519,7 @@ def test_score(evalstone):
     assert re.fullmatch(r"test_it\.py/TestAll/test_rows\[x_y\]-\w{6}", folders[1])
     assert folders[2:] == ["test_it.py/test_score", "test_it.py/test_score-2"]
     lines = [json.loads(line) for line in (pytester.path / "out" / "scores.jsonl").read_text().splitlines()]
+    assert [problem for line in lines for problem in problems(line)] == []
     assert [(line["test"], line["scorer"], line["value"]) for line in lines][2:] == [
         ("test_it.py::test_score", "faithfulness", 0.0),
         ("test_it.py::test_score", "exact_match", 1.0),

@@ -30,6 +30,7 @@ from evalstone.view.shelf import Shelf
 from tests.datasets.test_stored import SAMPLES as ANY_SAMPLE
 from tests.report.hostile import HOSTILE
 from tests.runs import Given, run_of
+from tests.schemas import problems
 from tests.view.conftest import Client, Reply
 
 NAME = "answers.jsonl"
@@ -304,6 +305,7 @@ def test_edits_that_a_kill_left_after_the_file_was_written_are_saved_already(
 ) -> None:
     assert change(client, "q1", reference="one") == 303
     edits = (folder / f"{NAME}{EDITS}").read_bytes()
+    assert [problem for line in edits.splitlines() for problem in problems(json.loads(line))] == []
     assert save(client) == 303
     before = (folder / NAME).stat().st_ino
     (folder / f"{NAME}{EDITS}").write_bytes(edits)
