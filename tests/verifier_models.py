@@ -32,6 +32,7 @@ def save_verifier(
     ids: int = TensorProto.INT64,
     output: int = TensorProto.FLOAT,
     external: str = "",
+    shape: tuple[int | str, int | str] = ("batch", "tokens"),
     words: Sequence[str] = WORDS,
     name: str = "model.onnx",
     **config: Any,
@@ -40,7 +41,7 @@ def save_verifier(
 
     weights: By word, what it adds to the logits; a number is the seed of random ones. labels: None names none.
     by_token: A token classifier: the weights of the words in `MEANING` count for all tokens, those of others for their
-    own. external: The file of the weights.
+    own. external: The file of the weights. shape: Of the inputs; numbers are fixed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     count = 2 if labels is None else len(labels)
@@ -55,7 +56,7 @@ def save_verifier(
     spread = [vocabulary[word] for word in MEANING if word in vocabulary] if by_token else list(vocabulary.values())
     path = folder / name
     path.parent.mkdir(exist_ok=True)
-    _save_graph(path, table.astype(np.float32), spread, by_token, inputs, ids, output, external)
+    _save_graph(path, table.astype(np.float32), spread, by_token, inputs, ids, output, external, shape)
     named = {} if labels is None else {"id2label": {str(n): label for n, label in enumerate(labels)}}
     (folder / "config.json").write_text(json.dumps({**named, "max_position_embeddings": window, **config}))
     return folder
@@ -82,6 +83,7 @@ def _save_graph(
     ids: int,
     output: int,
     external: str,
+    of_inputs: tuple[int | str, int | str],
 ) -> None:
     """spread: The words that count for the whole text."""
     of_text = np.zeros_like(table)
@@ -94,7 +96,7 @@ def _save_graph(
     ]
     nodes += [helper.make_node("Add", ["words", "text"], ["sum"])] if by_token else []
     nodes += [helper.make_node("Cast", ["sum" if by_token else "text"], ["logits"], to=output)]
-    shape = ["batch", "tokens", table.shape[1]] if by_token else ["batch", table.shape[1]]
+    shape = [*of_inputs, table.shape[1]] if by_token else [of_inputs[0], table.shape[1]]
     constants = [
         numpy_helper.from_array(of_token, "of token"),
         numpy_helper.from_array(of_text, "of text"),
@@ -103,7 +105,7 @@ def _save_graph(
     graph = helper.make_graph(
         nodes,
         "verifier",
-        [helper.make_tensor_value_info(name, ids, ["batch", "tokens"]) for name in inputs],
+        [helper.make_tensor_value_info(name, ids, of_inputs) for name in inputs],
         [helper.make_tensor_value_info("logits", output, shape)],
         constants,
     )

@@ -180,7 +180,7 @@ async def _support(
     if not (passages := [passage for passage in passages if not is_blank(passage)]):
         nothing: Mapping[Outcome, float] = {"supported": 0.0, "contradicted": 0.0, "not_mentioned": 1.0}
         return [nothing] * len(claims)
-    work = await _in_thread(_work, verifier, claims, passages)
+    work = await _in_thread(_work, verifier, [*map(_whole, claims)], [*map(_whole, passages)])
     found = await asyncio.gather(*(_in_thread(verifier.support, window) for _, window in work))
     by_part: dict[tuple[int, int], list[Mapping[Outcome, float]]] = {}
     for (parts, _), shares in zip(work, found, strict=True):
@@ -190,6 +190,11 @@ async def _support(
     for (claim, _), each in by_part.items():
         by_claim.setdefault(claim, []).append(_best(each))
     return [min(by_claim[claim], key=lambda shares: shares["supported"]) for claim in range(len(claims))]
+
+
+def _whole(text: str) -> str:
+    """A text without halves of characters, which tokenizers refuse."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _work(

@@ -52,7 +52,7 @@ _UNNAMED = re.compile(r"label_\d+")
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _CONFIG, _TOKENIZER, _TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
 _MODEL = "model.onnx"
-_LOCATION = re.compile(rb"\n\x08location\x12([\x01-\x7f])")
+_LOCATION = re.compile(rb"\n\x08location\x12([\x80-\xff]?[\x01-\x7f])")
 """An entry of a tensor's external data, as protobuf writes it: the name of a file and its length."""
 _LFS = b"version https://git-lfs"
 _POSITIONS_FROM_PADDING = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet", "longformer")
@@ -183,7 +183,7 @@ def _external_names(model: Path, size: int, changed: int) -> tuple[str, ...]:
         if data[: len(_LFS)] == _LFS:
             raise ConfigError(f"{model} is a pointer of Git LFS, not a model; get the file itself: git lfs pull")
         for place in _LOCATION.finditer(data):
-            end = place.end() + place[1][0]
+            end = place.end() + sum((byte & 127) << 7 * n for n, byte in enumerate(place[1]))
             if end <= size:
                 names.setdefault(data[place.end() : end].decode("utf-8", "replace"))
     return tuple(names)
@@ -233,6 +233,13 @@ class Verifier:
             )
         if _INPUTS[0] not in self._inputs:
             raise ConfigError(f"{files.model} has no input {_INPUTS[0]}")
+        for each in self._session.get_inputs():
+            if any(isinstance(size, int) and (place or size != 1) for place, size in enumerate(each.shape)):
+                shape = " × ".join("any" if size is None else str(size) for size in each.shape)
+                raise ConfigError(
+                    f"{files.model}: {each.name} has the fixed shape {shape}; expected 1 × any number of tokens: "
+                    "export the model with dynamic axes"
+                )
         logits = self._try_out()
         self.by_token = logits.ndim == 3
         """Whether it is a token classifier."""
@@ -275,12 +282,10 @@ class Verifier:
         used = most = self.space // 2
         for place, claim in enumerate(claims):
             tokens = self.count(claim)
-            if not tokens or tokens > most:
-                long = (
-                    f"has {count(tokens, 'token')}, and at most {most:,} fit into half a window"
-                    if tokens
-                    else "is empty"
-                )
+            if not tokens:
+                raise JudgeDeclined(f"claim {place + 1} is empty")
+            if tokens > most:
+                long = f"has {count(tokens, 'token')}, and at most {most:,} fit into half a window"
                 raise JudgeDeclined(f"claim {place + 1} {long} of the verifier model")
             if not self.by_token or used + tokens + SLACK > most:
                 groups.append([])
