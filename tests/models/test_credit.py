@@ -11,7 +11,7 @@ from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeRefused, TargetUnavailable
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.models.model import LanguageModel
-from evalstone.models.provider import NO_CREDIT
+from evalstone.models.provider import ADD_CREDIT, NO_CREDIT
 from evalstone.scorers import EmbeddingSimilarity
 from evalstone.targets.http import HTTPTarget
 from evalstone.targets.model import ModelTarget
@@ -143,7 +143,7 @@ def test_an_embedding_model_without_credit_ends_the_run() -> None:
     with serving(lambda request, number: Response(*UNPAID[0])) as server:
         scorer = EmbeddingSimilarity(EmbeddingModel("vllm/m", base_url=server.url))
         rows = [{"output": "a", "reference": "b"}] * 3
-        with pytest.raises(JudgeRefused, match=NO_CREDIT):
+        with pytest.raises(JudgeRefused, match=f"{ADD_CREDIT}$"):
             evaluate(rows, scorer, ledger=None, concurrency=1)
     assert len(server.requests) == 1
 

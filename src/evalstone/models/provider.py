@@ -28,7 +28,8 @@ REFUSALS = 10
 PROBE = "Reply with the word ok."
 NO_KEY = "no key was sent: set api_key"
 """Advice about HTTP 401 for a request without a key."""
-NO_CREDIT = "add credit to the account or raise its limit; if it reserves whole replies, set max_tokens"
+ADD_CREDIT = "add credit to the account or raise its limit"
+NO_CREDIT = f"{ADD_CREDIT}; if it reserves whole replies, set max_tokens"
 """What to do if the account or the key has no credit left. Routers refuse what the longest reply might cost."""
 
 
@@ -223,6 +224,10 @@ class Provider(ABC):
                 raise await self.connection.refused(self.name, error, self.probe) from None
         except RequestTimeout as error:  # of the request, or of the probe
             raise request_timeout(error.host, self.timeout, max_tokens, busy=error.busy, writes=self.writes) from None
+        except CreditRefused as error:
+            if not self.writes:
+                error.advised(ADD_CREDIT)
+            raise
         except JudgeDeclined:  # the key and the model are right
             self.connection.accepted(self.name)
             raise
