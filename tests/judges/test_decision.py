@@ -275,6 +275,29 @@ def test_a_long_state_is_split_by_the_window() -> None:
     assert len(server.requests) > 1
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Response(400, {"error": "max_tokens_exceeded"}),
+        Response(422, {"error": {"code": "max_tokens_exceeded", "message": "41000 tokens"}}),
+        Response(413, {"error": "too large"}),
+        Response(400, {"error": {"message": "The state is too long."}}),
+    ],
+    ids=lambda refusal: str(refusal.body),
+)
+def test_a_state_that_the_server_refuses_as_too_long_is_split(refusal: Response) -> None:
+    def behaviour(request: dict[str, Any], number: int) -> Any:
+        return refusal if len(str(request["state"])) > 8000 else decide(request, number)
+
+    passages = [f"Passage {n} says nothing at all." * 20 for n in range(40)]
+    with serving(behaviour) as server:
+        judge = f"systemone/jev({server.url})"
+        run = evaluate([{"output": "It is free.", "context": passages}], "fact_check", judge=judge, ledger=None)
+    assert run["fact_check"].mean == 0.75
+    asked = [set(request["state"]["passages"].values()) for request in server.requests]
+    assert set().union(*(each for each in asked if len(each) < 13)) == set(passages)
+
+
 def test_a_dry_run_estimates_the_state_and_the_decisions_and_no_reply() -> None:
     estimate = dry_run(SAMPLES, "fact_check", judge="systemone/jev(http://127.0.0.1:9, prices=[1, 1000])")
     (judge,) = [each for each in estimate.judges if each.judge.startswith("systemone")]

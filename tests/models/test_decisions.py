@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from evalstone.errors import JudgeDeclined, JudgeError, JudgeRefused, ReplyError
+from evalstone.errors import JudgeDeclined, JudgeError, JudgeRefused, PromptTooLong, ReplyError
 from evalstone.judges import DecisionJudge
 from evalstone.models.decisions import Decided
 from evalstone.models.typed_questions import TypedQuestion, distribution
@@ -226,6 +226,10 @@ def changed(name: str, **fields: Any) -> dict[str, Any]:
             "there is an answer to 'Verdict', which was not asked",
         ),
         (changed("score", probabilities={"0": 0.5, "1": 0.5}), "score has the levels ['0', '1']; expected 0 to 2"),
+        (
+            changed("score", legend={"0": "1: good", "1": "0.5", "2": "0: bad"}),
+            "the answer to score has the level '1: good' at 0; expected '0: bad'",
+        ),
     ],
 )
 def test_a_wrong_response_of_systemone_fails_with_its_cost(answers: Any, problem: str) -> None:
@@ -273,7 +277,7 @@ def openai_choice(**probabilities: Any) -> dict[str, Any]:
         (2, openai_choice(supported=True, contradicted=0, not_mentioned=0), "the probability True of 'supported'"),
         (2, openai_choice(supported=1 << 2000, contradicted=0, not_mentioned=0), "of 'supported'; expected a number"),
         (0, {**OPENAI_ANSWERS[0], "name": "Verdict"}, "the answer to verdict is named Verdict"),
-        (None, None, "3 answers to 4 decisions"),
+        (None, None, "4 decisions and 3 answers; expected one for each, in their order: "),
     ],
 )
 def test_a_wrong_response_of_openai_fails(place: int | None, answer: Any, problem: str) -> None:
@@ -313,6 +317,30 @@ def test_a_refused_decision_declines_the_question() -> None:
     assert caught.value.usage.input == 1000
 
 
+@pytest.mark.parametrize(
+    ("model", "answers"),
+    [
+        ("systemone/jev", {"verdict": {"type": "noul", "noul": 0.9}}),
+        ("openai-decisions/gpt-6-luna", [{"type": "predicate", "name": "verdict", "probability": 0.9}]),
+    ],
+)
+def test_an_answer_about_a_part_of_the_state_is_none(model: str, answers: Any) -> None:
+    def ask(cached: int) -> Any:
+        usage = {"input_tokens": 2100, "input_tokens_details": {"cached_tokens": cached}}
+        with serving(lambda request, number: {"answers": answers, "usage": usage}) as server:
+            judge = DecisionJudge(model=model, base_url=server.url, api_key="sk-1", prices=(1, 1))
+            return asyncio.run(judge.answer(ClaimSupported(claim="a", context=("It is open. " * 1500,))))
+
+    with pytest.raises(PromptTooLong, match=r"cut the prompt: the model read 2,100 tokens of 4,\d+ or more") as caught:
+        ask(0)
+    assert (caught.value.window, caught.value.cost) == (2100, pytest.approx(0.0021))
+    assert ask(2000).value.verdict == "yes"  # a server may count the cached tokens apart
+
+
+def test_a_negative_zero_is_zero() -> None:
+    assert str([*distribution(PREDICATE, {"yes": -0.0, "no": 1.0}).values()]) == "[0.0, 1.0]"
+
+
 def test_rounded_probabilities_are_scaled_to_a_sum_of_one() -> None:
     rounded = {"supported": 0.3334, "contradicted": 0.3334, "not_mentioned": 0.3334}
     assert distribution(CHOICE, rounded) == pytest.approx(dict.fromkeys(CHOICE.options, 1 / 3))
@@ -327,6 +355,7 @@ HOSTILE: list[tuple[Reply, str]] = [
     (http(b"", "Location: http://example.com/", status=302), "redirects are not followed"),
     (http(b"{}", "Retry-After: Wed, 21 Oct 2099 07:28:00 GMT", status=429), "in 1 attempt; the last: HTTP 429"),
     (http(b"x", status=501), "refused the request (HTTP 501: x)"),
+    (http(b"pay", status=402), "(HTTP 402: pay); add credit to the account or raise its limit"),
     (b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n ", "gave no answer within 0.3 s: raise timeout (now 0.3 s)"),
 ]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evalstone._core.guards import is_number
 from evalstone._core.parsing import MAX_REPLY
-from evalstone.errors import JudgeDeclined, ReplyError
+from evalstone.errors import JudgeDeclined, PromptTooLong, ReplyError
 from evalstone.models.catalog import split_model
 from evalstone.models.endpoint import Endpoint, RequestRefused, endpoint_of, json_call
 from evalstone.models.provider import Provider
+from evalstone.models.refusals import cut_error
 from evalstone.models.replies import as_count, as_object, as_text, is_count, read_aside, repeated_name, shown
 from evalstone.models.typed_questions import State, TypedQuestion, distribution
 from evalstone.types import NO_USAGE, Usage
@@ -43,6 +44,8 @@ class DecisionProvider(Provider):
 
     path: ClassVar[str]
     """The path after the model's URL, which ends before `/v1`."""
+    too_long: ClassVar[str] = ""
+    """The code of the error for a state that exceeds the context window, if the error has no words for it."""
 
     def __init__(self, model: Model[Any]) -> None:
         self.model, self.endpoint = model, self.connect(model)
@@ -87,16 +90,18 @@ class DecisionProvider(Provider):
         data = await self._request(state, decisions)
         usage, cost = self._spent(data)
         try:
+            if (cut := cut_error(self.name, _texts(state), _read_tokens(data))) is not None:
+                raise cut
             answers = self.answers(data, decisions)
             found = tuple(map(distribution, decisions, answers))
-        except (ReplyError, JudgeDeclined) as error:
+        except (ReplyError, JudgeDeclined, PromptTooLong) as error:
             error.usage, error.cost = usage, cost
             error.reply = json.dumps(data.get("answers"), ensure_ascii=False)[:MAX_REPLY]
             raise
         return Decided(found, usage, cost, as_text(data.get("model")))
 
     async def _request(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
-        call = json_call(self.path, self.payload(state, decisions))
+        call = json_call(self.path, self.payload(state, decisions))._replace(too_long=self.too_long)
         content = await self.endpoint.request(call, self.model.count_request)
         data = await self.endpoint.read(call, content, self._spent_in)
         if (name := await read_aside(len(content), repeated_name, content)) is not None:
@@ -118,6 +123,18 @@ class DecisionProvider(Provider):
         usage = Usage(read, written, min(cached, read), 1)
         known = is_count(counts.get("input_tokens"))
         return usage, self.model.price(usage, min(stored, read)) if known else None
+
+
+def _texts(state: State) -> Iterator[str]:
+    for material in state.values():
+        yield from (material,) if isinstance(material, str) else material.values()
+
+
+def _read_tokens(data: Mapping[str, Any]) -> int:
+    """The tokens that the model read at most: some servers leave cached ones out of the input tokens."""
+    counts = as_object(data.get("usage"))
+    details = as_object(counts.get("input_tokens_details"))
+    return as_count(counts.get("input_tokens")) + as_count(details.get("cached_tokens"))
 
 
 def check_present(decision: TypedQuestion, answer: Any, kind: str) -> Mapping[str, Any]:

@@ -128,6 +128,8 @@ class Call(NamedTuple):
     """The maximum size of the response; None uses the endpoint's limit."""
     tokens: int = 0
     """The tokens that it counts as in `tokens_per_minute`."""
+    too_long: str = ""
+    """The code of a prompt that exceeds the context window, if endpoints with this path say no more than that."""
 
 
 def json_call(path: str, payload: Mapping[str, Any]) -> Call:
@@ -322,7 +324,7 @@ class Endpoint(Connection):
             error = window_error(refusal, said.words, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
-            if status == 413:
+            if status == 413 or (call.too_long and call.too_long in (said.message.lower(), *said.codes)):
                 raise PromptTooLong(refusal).advised("set context_window for this model")
         if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evalstone._core.display import count
 from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.models.decisions import DecisionProvider, check_present, predicate
 from evalstone.models.replies import as_list, as_object, as_text, shown
@@ -24,7 +25,8 @@ class OpenAIDecisions(DecisionProvider):
     def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         answers = as_list(data.get("answers"))
         if len(answers) != len(decisions):
-            raise ReplyError(f"{len(answers)} answers to {len(decisions)} decisions: {shown(data)}")
+            asked, found = count(len(decisions), "decision"), count(len(answers), "answer")
+            raise ReplyError(f"{asked} and {found}; expected one for each, in their order: {shown(data)}")
         return [_probabilities(*pair) for pair in zip(decisions, answers, strict=True)]
 
 

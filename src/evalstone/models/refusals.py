@@ -257,7 +257,7 @@ def _status_of(refusal: Refusal) -> int | None:
 
 
 _TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|prompt (?:is )?too long"
+    r"context[ _](?:length|window|size|limit)|maximum (?:model|prompt) length|(?:prompt|state) (?:is )?too long"
     r"|input (?:is )?too long|input token count|input tokens exceed|too large for model|maximum input length"
     r"|tokens in the prompt cannot exceed|request (?:body )?too large for|exceeded model token limit"
     r"|range of input length|max_new_tokens`? must be <=|must have less than \d+ tokens"

@@ -15,6 +15,7 @@ class SystemOne(DecisionProvider):
     """A decision model that takes named questions about one state."""
 
     path = "/v1/systemone"
+    too_long = "max_tokens_exceeded"
 
     def payload(self, state: State, decisions: Sequence[TypedQuestion]) -> dict[str, Any]:
         return {"model": self.name, "state": state, "questions": {each.name: _question(each) for each in decisions}}
@@ -37,9 +38,13 @@ def _question(decision: TypedQuestion) -> dict[str, Any]:
         described = {option: meaning or None for option, meaning in decision.options.items()}
         question = {"type": "choice", **question, "criteria": described}
     else:
-        levels = [f"{level}: {meaning}" if meaning else level for level, meaning in decision.options.items()]
-        question = {"type": "score", **question, "criteria": levels}
+        question = {"type": "score", **question, "criteria": _levels(decision)}
     return question
+
+
+def _levels(decision: TypedQuestion) -> list[str]:
+    """The levels of a score, from the lowest, as they are sent."""
+    return [f"{level}: {meaning}" if meaning else level for level, meaning in decision.options.items()]
 
 
 _KINDS = {"predicate": "noul", "choice": "choice", "score": "score"}
@@ -56,4 +61,11 @@ def _probabilities(decision: TypedQuestion, answer: Any) -> Mapping[str, Any]:
     if probabilities.keys() != places.keys():
         listed = shown(list(probabilities))
         raise ReplyError(f"the answer to {decision.name} has the levels {listed}; expected 0 to {len(places) - 1}")
+    levels, legend = _levels(decision), as_object(found.get("legend"))
+    for place, level in enumerate(levels):
+        named = legend.get(str(place), level)
+        if named != level and named in levels:
+            raise ReplyError(
+                f"the answer to {decision.name} has the level {named!r:.60} at {place}; expected {level!r:.60}"
+            )
     return {places[place]: probability for place, probability in probabilities.items()}

@@ -55,4 +55,4 @@ def distribution(decision: TypedQuestion, answer: Mapping[str, Any]) -> Mapping[
     total = math.fsum(answer.values())
     if abs(total - 1) > TOLERANCE:
         raise ReplyError(f"{where} has probabilities whose sum is {total:.6g}, not 1")
-    return {option: answer[option] / total for option in decision.options}
+    return {option: abs(answer[option]) / total for option in decision.options}  # no -0.0
