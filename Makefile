@@ -19,7 +19,7 @@ WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live q
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
 
-.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs site
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -104,6 +104,10 @@ bench: .venv/ready
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py
 
+# The documentation site, in .site/html. A link that leads nowhere is an error.
+site: .venv/all
+	$(RUN) python -m tools.make_site
+
 # The labeled data are not in this repository: see docs/lexical-judge.md for their sources.
 GROUNDING := ../shared/data/grounding
 
@@ -113,7 +117,7 @@ train-lexical: .venv/ready
 	OMP_NUM_THREADS=1 $(RUN) python tools/train_lexical.py --data $(GROUNDING)
 
 clean:
-	rm -rf .venv .tools .pytest_cache .ruff_cache .hypothesis .import_linter_cache results
+	rm -rf .venv .tools .site .pytest_cache .ruff_cache .hypothesis .import_linter_cache results
 
 .tools/bin/uv: tools/uv.txt
 	python3 -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --upgrade \

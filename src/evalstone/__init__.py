@@ -1,8 +1,7 @@
-"""evalstone evaluates what language models, RAG pipelines and agents produce.
+"""evalstone evaluates what language models, RAG pipelines and agents produce."""
 
-The public names stand in `__init__.pyi`. Each is imported when it is first used: nobody uses all of them, and some need
-numpy.
-"""
+# The public names stand in `__init__.pyi`. Each is imported when it is first used: nobody uses all of them, and some
+# need numpy.
 
 from evalstone._core.lazy import lazy_exports
 

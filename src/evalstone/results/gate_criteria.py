@@ -150,7 +150,8 @@ class GateCriteria:
 
         Args:
             max_change: one for all scorers that are compared with the baseline, or by scorer; None for none.
-            find, titles: as for `titled`, which made these criteria.
+            find: as for `titled`, which made these criteria.
+            titles: the same.
 
         Raises:
             ConfigError: a scorer is unknown or isn't compared with a baseline, or a change is outside its scale.

@@ -275,10 +275,10 @@ class Evalstone:
 
         Args:
             run: The run.
-            min, max, pass_rate, max_regression, max_difference, require, baseline, alpha, look, missing, max_change,
-                allow_mismatch, labels, baseline_labels: Those of `evalstone.gate`.
             inconclusive: What a test does whose samples don't decide it: "fail", "pass", or "report", which skips it.
                 One in which a scorer has no score, or scores failed and `missing` doesn't ignore them, fails.
+
+        The other parameters are those of `evalstone.gate`.
 
         Returns:
             The gate.
