@@ -36,6 +36,8 @@ def completed(line: str) -> list[str]:
         ("", COMMANDS),
         ("re", ["report"]),
         ("ledger ", ["export", "import", "info", "prune", "recover", "scores", "verify"]),
+        ("skill install ", ["dir"]),
+        ("skill show references/c", ["references/ci.md"]),
         ("run --ma", ["--map", "--markdown", "--max", "--max-change", "--max-difference", "--max-regression"]),
         ("run ", ["file"]),
         ("run d.jsonl --html ", ["file"]),

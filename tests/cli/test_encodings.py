@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS, LIVE_COMMANDS
+from evalstone.cli.app import COMMANDS, GROUPS
 from evalstone.datasets import demo
 from tests.cli.conftest import Evalstone
 
@@ -55,6 +55,8 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "ledger verify": ("ledger verify", 0, ""),
     "ledger recover": ("ledger recover .evalstone/ledger.db --into other.db", 0, ""),
     "ledger import": ("ledger import nowhere.jsonl", 2, ""),
+    "skill install": ("skill install Zürich→日本 --force", 0, ""),
+    "skill show": ("skill show", 0, ""),
 }
 
 
@@ -111,9 +113,9 @@ def short_demo(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 def test_every_command_is_called_here() -> None:
-    groups = {"live": LIVE_COMMANDS, "ledger": LEDGER_COMMANDS}
-    names = {f"{name} {part}".strip() for name in COMMANDS for part in groups.get(name, [""])}
-    assert names - {call.partition(" --")[0].removesuffix(" NAME") for call in CALLS} == {"collect", "view"}  # servers
+    names = {f"{name} {part}".strip() for name in COMMANDS for part in GROUPS.get(name, [""])}
+    called = {call.partition(" --")[0].removesuffix(" NAME") for call in CALLS}
+    assert names - called == {"collect", "view"}  # servers
 
 
 @pytest.mark.usefixtures("short_demo")

@@ -50,6 +50,8 @@ WITHOUT_RESULT = {
     "ledger prune": "deletes rows",
     "ledger verify": "says whether the ledger is intact",
     "ledger recover": "writes rows",
+    "skill install": "writes files",
+    "skill show": "prints a file",
 }
 CONTAINS = "contains(expected=Paris)"
 CALLS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS, LIVE_COMMANDS
+from evalstone.cli.app import COMMANDS, GROUPS
 from tests.cli.conftest import Evalstone
 
 ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
@@ -96,7 +96,7 @@ def test_a_reader_that_closes_early_ends_a_command_quietly(folder_of_a_run: Path
 
 
 def test_the_table_of_commands_is_what_their_functions_say() -> None:
-    for name, (module, help) in (*COMMANDS.items(), *LIVE_COMMANDS.items(), *LEDGER_COMMANDS.items()):
+    for name, (module, help) in (pair for table in (COMMANDS, *GROUPS.values()) for pair in table.items()):
         if module:
             found = getattr(import_module(f"evalstone.cli.{module}"), name.replace("import", "import_"))
             assert (found.__doc__ or "").partition("\n")[0] == help

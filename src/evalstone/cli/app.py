@@ -67,6 +67,10 @@ LEDGER_COMMANDS = {
     "recover": ("ledger", "Copy the readable rows of a damaged ledger into another one."),
     "import": ("ledger", "Import exported rows."),
 }
+SKILL_COMMANDS = {
+    "install": ("skill", "Write the skill for coding agents into a folder of skills."),
+    "show": ("skill", "Print the skill, or one of the files that it refers to."),
+}
 COMMANDS = {
     "run": ("run", "Score a dataset."),
     "check": ("check", "Check a dataset before a run."),
@@ -94,8 +98,9 @@ COMMANDS = {
     "traces": ("traces", "List the samples in a file of traces, or create a dataset from them."),
     "live": ("", "Check the coverage and drift of live scoring."),
     "ledger": ("", "Inspect and maintain the ledger."),
+    "skill": ("", "Teach a coding agent to use evalstone."),
 }
-GROUPS = {"live": LIVE_COMMANDS, "ledger": LEDGER_COMMANDS}
+GROUPS = {"live": LIVE_COMMANDS, "ledger": LEDGER_COMMANDS, "skill": SKILL_COMMANDS}
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:

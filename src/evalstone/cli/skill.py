@@ -1,0 +1,96 @@
+"""`evalstone skill`: what a coding agent should know to use evalstone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated
+
+import click
+
+from evalstone._core.display import safe
+from evalstone.cli.completion import FOLDER
+from evalstone.cli.options import Value, argument, option
+from evalstone.cli.output import console
+from evalstone.errors import ConfigError, absent, unknown
+from evalstone.results.endings import ExitCode
+
+NAME, MAIN = "evalstone", "SKILL.md"
+PLACES: Mapping[str, str] = {
+    ".agents/skills": "Codex, and other agents",
+    ".claude/skills": "Claude Code",
+    ".github/skills": "GitHub Copilot",
+    ".cursor/skills": "Cursor",
+}
+"""Where coding agents look for skills: in a project, and most of them also in the home folder."""
+
+
+def install(
+    folder: Annotated[
+        Value,
+        argument(
+            "FOLDER",
+            "The folder of skills, such as .claude/skills; without it, the folders of common agents are named.",
+            complete=FOLDER,
+        ),
+    ] = None,
+    force: Annotated[bool, option("--force", "Options", "Replace files that exist.")] = False,
+) -> int:
+    """Write the skill for coding agents into a folder of skills.
+
+    It says which command to use when, how to read results, and what never to do.
+    """
+    if folder is None:
+        places = "; ".join(f"{place} ({agents})" for place, agents in PLACES.items())
+        raise ConfigError(absent("folder", f"name the folder in which your agent looks for skills: {places}"))
+    target = Path(folder).expanduser() / NAME
+    texts = skill_texts()
+    in_the_way = [target / name for name in texts if os.path.lexists(target / name)]
+    if in_the_way and not force:
+        shown = ", ".join(map(str, in_the_way))
+        raise ConfigError(f"nothing is written, because these exist: {shown}; replace them with --force")
+    try:
+        for name, text in texts.items():
+            file = target / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8", newline="\n")
+    except OSError as error:
+        raise ConfigError(f"can't write to {target}: {error.strerror or error}") from error
+    console().print(safe(f"Written: {', '.join(str(target / name) for name in texts)}", 2000), soft_wrap=True)
+    return ExitCode.OK
+
+
+def show(
+    file: Annotated[
+        str,
+        argument(
+            "FILE",
+            "A file of the skill, such as references/ci.md.",
+            complete=lambda others, beginning: [*skill_texts()],
+        ),
+    ] = MAIN,
+) -> int:
+    """Print the skill, or one of the files that it refers to."""
+    texts = skill_texts()
+    if file not in texts:
+        raise ConfigError(unknown("file of the skill", file, texts))
+    click.echo(texts[file], nl=False)
+    return ExitCode.OK
+
+
+def skill_texts() -> dict[str, str]:
+    """The texts of the skill, by their paths in it."""
+    return dict(sorted(_texts(files("evalstone") / "skills" / NAME, ""), key=lambda each: (each[0] != MAIN, each[0])))
+
+
+def _texts(folder: Traversable, at: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _texts(each, f"{at}{each.name}/")
+        elif each.name.endswith(".md"):
+            found.append((f"{at}{each.name}", each.read_text("utf-8")))
+    return found
