@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.scorers.other_systems import Name, guesses, lookup, system_named, table, words
+from evalstone.scorers.other_systems import Name, counterparts, guesses, lookup, system_named, table, words
 from evalstone.scorers.registry import parse_scorer
 from tests.parity.adapters import ADAPTERS
 from tests.parity.cases import read_cases
@@ -76,7 +76,10 @@ def test_options_that_only_theirs_takes_are_named(theirs: str) -> None:
         ("LLMTestCase", "llm test case"),
         ("is-valid-openai-tools-call", "is valid openai tool call"),
         ("rouge1", "rouge 1"),
-        ("classes of status", "classe of status"),
+        ("classes of status", "class of status"),
+        ("matches queries", "match query"),
+        ("caches of bias", "cache of bias"),
+        ("ragas analysis", "ragas analysis"),
     ],
 )
 def test_the_words_of_a_name_are_singulars(text: str, expected: str) -> None:
@@ -139,6 +142,16 @@ def test_names_are_compared_in_any_spelling(one: str, other: str, likeness: int)
         ("spring", "ollama", ["Ollama"]),
         ("promptfoo", "promptfoo list evals -n 5", ["promptfoo list evals"]),
         ("inspect", "inspect score logs/a.eval", ["inspect score"]),
+        ("promptfoo", "tests.yaml", ["tests"]),
+        ("promptfoo", "file://prompts.txt", ["prompts"]),
+        ("promptfoo", "promptfooconfig.yaml", ["promptfooconfig.yaml"]),
+        ("promptfoo", "yaml", ["promptfooconfig.yaml"]),
+        ("phoenix", "JSONParsable", ["JSONParsable"]),
+        ("phoenix", "ContainsAnyKeyword(keywords=['a'])", ["ContainsAnyKeyword"]),
+        ("lm-eval", "utils.py", ["utils.py"]),
+        ("lm-eval", "utils.process_docs", ["process_docs"]),
+        ("ragas", "critique", ["critique"]),
+        ("ragas", "from ragas.metrics.critique import harmfulness", ["harmfulness"]),
         ("inspect", "essa", []),
         ("promptfoo", "cos", []),
         ("mastra", "purple faithfulness elephants dance", []),
@@ -161,5 +174,13 @@ def test_the_options_of_a_scorer_come_with_it_and_no_others() -> None:
 
 def test_a_name_that_is_not_found_has_the_nearest_and_a_system_its_packages() -> None:
     assert guesses("mastra", "refernceTone") == ["referenceTone"]
-    named = {name: system_named(name) for name in ("@mastra/evals", "inspect_ai", "Spring AI", "lm_eval", "xyz", "")}
-    assert list(named.values()) == ["mastra", "inspect", "spring", "lm-eval", None, None]
+    named = {name: system_named(name) for name in ("@mastra/evals", "inspect_ai", "Spring AI", "lm_eval")}
+    assert list(named.values()) == ["mastra", "inspect", "spring", "lm-eval"]
+    assert [system_named(name) for name in ("raga", "xyz", "")] == [None] * 3
+
+
+@pytest.mark.parametrize("name", ["create-bias-scorer", "createBiasScorer", "create_bias_scorer", "BiasMetrics"])
+def test_a_scorer_of_another_system_is_known_in_any_spelling(name: str) -> None:
+    found = counterparts(name)
+    assert found
+    assert {row.ours.partition("(")[0] for _, row in found} == {"bias"}

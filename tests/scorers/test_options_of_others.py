@@ -367,6 +367,7 @@ TOLD = [
     ("fact_check(promptTemplate=x)", "spring's promptTemplate is prompt=… here"),
     ("llm_classifier(definition=x)", "ragas's definition is question='Is {{output}} polite?' here"),
     ("tool_call_accuracy(strict_mode=true)", "mastra's strictMode is strict=True here"),
+    ("geval(text='x', evaluation_step=['y'])", "deepeval's evaluation_steps is steps=['…'] here"),
     ("summarization(maxQuestions=3)", "mastra's maxQuestions is max_questions=10 here"),
 ]
 
@@ -404,6 +405,7 @@ def test_a_nested_table_is_refused_as_before() -> None:
         (Toxicity, {"include_reason": True}, "deepeval's include_reason is explain=True here"),
         (Faithfulness, {"scal": 10}, "Faithfulness: unknown parameter 'scal'; did you mean scale?"),
         (Faithfulness, {"Scale": 10}, "Faithfulness: unknown parameter 'Scale'; did you mean scale?"),
+        (Faithfulness, {"contexts": []}, "Faithfulness: unknown parameter 'contexts'; did you mean context"),
         (GEval, {"text": "x", "evaluation_steps": ["y"]}, "GEval: unknown parameter 'evaluation_steps'; deepeval's"),
         (LLMClassifier, {"queston": "x"}, "LLMClassifier: unknown parameter 'queston'; did you mean question?"),
         (Pipeline, {"score": len, "generateScore": len}, "Pipeline: unknown parameter 'generateScore'"),

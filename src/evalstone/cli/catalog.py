@@ -56,9 +56,10 @@ def scorers(
     """List the scorers, or describe one.
 
     Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists what mastra,
-    spring, ragas, deepeval, promptfoo, inspect, mlflow, phoenix, openai-evals or lm-eval call things. SCORER is then
-    anything that the tool's users write, such as a scorer, function, command, setting or page, in any spelling, or
-    several words: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval GEval criteria.
+    spring, ragas, deepeval, promptfoo, inspect, mlflow, phoenix, openai-evals, lm-eval, opik, langsmith or trulens
+    call things. SCORER is then anything that the tool's users write, such as a scorer, function, command, setting
+    or page, in any spelling, or several words: evalstone scorers --from deepeval GEval, or evalstone scorers --from
+    deepeval GEval criteria.
     """
     from evalstone.scorers import SCORERS, parse_scorers
     from evalstone.scorers import described as of

@@ -23,10 +23,12 @@ from evalstone.errors import near
 
 SYSTEMS = (
     *("mastra", "spring", "ragas", "deepeval", "promptfoo", "inspect", "mlflow", "phoenix", "openai-evals", "lm-eval"),
+    *("opik", "langsmith", "trulens"),
 )
 """The systems whose names are known."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _IMPORT = re.compile(r"(?:from\s+\S+\s+)?import\s+(?:type\s+)?\{?([^}]+?)\}?(?:\s+from\s+.*)?", re.DOTALL)
+_EXTENSION = re.compile(r"(?<=[\w*])\.(?:ya?ml|jsonl?|csv|py|[jt]s|toml|txt)$")
 _LAUNCHER = re.compile(r"(?:\$ |(?:npx|pnpm|uvx|uv run|python -m) |new )+")
 _AFFIXES = {"create", "make", "new", "get", "metric", "scorer", "evaluator", "grader", "llm", "code", "score"}
 """Words at the ends of a name that don't tell names apart: `createBiasScorer`, `BiasMetric`."""
@@ -38,6 +40,9 @@ _NO_WORDS = frozenset(
 )
 _SHORTEST = 6
 """The fewest letters that are looked for within names."""
+_ONE_NAME = 3
+"""The likeness of two spellings of one name."""
+_NO_PLURALS = {"alias", "always", "bias", "canvas", "pandas", "ragas", "series"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class Name:
     """A name in any of its spellings: `createFaithfulnessScorer`, `create-faithfulness-scorer`, `checks.tool_order`."""
 
     def __init__(self, text: str) -> None:
-        bare_text = bare(text)
+        bare_text = _EXTENSION.sub("", bare(text))  # `tests.yaml` is about tests
         self.is_prefix = bare_text.endswith("…")
         self.text = " ".join(text.lower().split())
         self.words = words(bare_text)
@@ -87,7 +92,7 @@ class Name:
         if not self.key or not other.key:
             return 0
         if self.key == other.key:
-            return 3
+            return _ONE_NAME
         if self.last in (other.key, other.last) or other.last == self.key:
             return 2
         return 1 if self.core == other.core else 0
@@ -100,8 +105,19 @@ def bare(name: str) -> str:
 
 def words(text: str) -> tuple[str, ...]:
     """The words of a name in lower case, as singulars: `extractToolCalls` has extract, tool and call."""
-    found = (word.lower() for word in _WORD.findall(re.sub(r"(?<=LLM)s\b", "", text)))
-    return tuple(word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word for word in found)
+    return tuple(map(_singular, _written_words(re.sub(r"(?<=LLM)s\b", "", text))))
+
+
+def _written_words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _singular(word: str) -> str:
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")) or word in _NO_PLURALS:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-2] if word.endswith(("sses", "xes", "shes", "tches", "rches")) else word[:-1]
 
 
 def _core(name: Sequence[str]) -> Sequence[str]:
@@ -144,10 +160,10 @@ def title(system: str) -> str:
 
 def system_named(text: str) -> str | None:
     """The system with this name, or the name of one of its packages; None if none has it."""
-    wanted = "".join(words(text))
+    wanted = "".join(_written_words(text))
     for system in SYSTEMS:
         names, _, others = _read(system)[0].partition(" | ")
-        if wanted and wanted in ("".join(words(name)) for name in (system, names, *others.split(", "))):
+        if wanted and wanted in ("".join(_written_words(name)) for name in (system, names, *others.split(", "))):
             return system
     return None
 
@@ -334,12 +350,12 @@ FINDERS = (
 
 def counterparts(name: str) -> list[tuple[str, Counterpart]]:
     """The scorers of other systems that have this name, each with its system."""
-    wanted = bare(name).lower()
+    wanted = Name(name)
     return [
         (system, row)
         for system in SYSTEMS
         for row in table(system)
-        if row.kind == "scorer" and bare(row.theirs).lower() == wanted
+        if row.kind == "scorer" and row.name.likeness(wanted) == _ONE_NAME
     ]
 
 
@@ -348,18 +364,19 @@ def hint(parameter: str, kind: str, name: str, fields: Collection[str]) -> str:
 
     kind: the class of our scorer. name: its name. fields: its parameters.
     """
+    wanted, scorer = Name(parameter), Name(kind)
+    known = {each.lower() for each in fields} | {"_".join(words(each)) for each in fields}
+    # A difference in case or number is a typo.
+    if not known.isdisjoint((parameter.lower(), "_".join(words(parameter.lower())))):
+        return ""
     hints = dict[int, str]()
     for system, option in ((each, row) for each in SYSTEMS for row in table(each) if row.kind == "option"):
-        rank = 0 if _same(kind) in map(_same, option.of.values()) else 1 if option.is_common else 2
+        own = any(Name(ours).likeness(scorer) == _ONE_NAME for ours in option.of.values())
+        rank = 0 if own else 1 if option.is_common else 2
         ours = option.ours.partition("=")[0]
-        # A parameter of another scorer is no help, and a difference in case is a typo.
-        fits = parameter.lower() not in fields and (ours in fields or (rank < 2 and not ours.isidentifier()))
-        if fits and _same(option.theirs) == _same(parameter):
+        # A parameter of another scorer is no help.
+        if option.name.last == wanted.last and (ours in fields or (rank < 2 and not ours.isidentifier())):
             verdict = f"is {option.ours} here" if option.ours else "has no counterpart here"
             detail = f" ({option.difference})" if option.difference else ""
             hints.setdefault(rank, f"{system}'s {option.theirs} {verdict}{detail}".replace("SCORER", name or "SCORER"))
     return hints[min(hints)] if hints else ""
-
-
-def _same(name: str) -> str:
-    return re.sub(r"[_-]", "", name.rpartition(".")[2]).lower()
