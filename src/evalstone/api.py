@@ -293,9 +293,7 @@ def plan_for_one(
 ) -> Plan:
     """The checked plan for scoring one sample, passed as a Sample or as fields. Raises ConfigError like `ascore`."""
     plan = plan_for([one_sample(sample, fields)], scorers, judge=judge, keep_reasoning=keep_reasoning)
-    for each in plan.asked_judges:
-        each.check()
-    plan.check_repeats()
+    plan.check_scorers()
     return plan
 
 

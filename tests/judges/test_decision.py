@@ -13,14 +13,18 @@ import pytest
 from evalstone import (
     Failed,
     GEval,
+    Live,
     LLMClassifier,
     ReplayJudge,
     Run,
     Score,
     ScriptedJudge,
+    calibrate,
     dry_run,
     evaluate,
+    guard,
     parse_judge,
+    score,
     write_run,
 )
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused
@@ -184,6 +188,22 @@ def test_a_scorer_that_needs_text_is_refused_before_the_run() -> None:
             run_on(server, GEval("Is it polite?", name="polite"))
         run = run_on(server, GEval("Is it polite?", name="polite", steps=["Look."]))
         assert run["polite"].mean == 0
+
+
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda judge: score("toxicity", output="a", judge=judge, ledger=None),
+        lambda judge: Live("toxicity", judge=judge, process=False),
+        lambda judge: guard(max={"toxicity": 0.5}, judge=judge, timeout=1),
+        lambda judge: dry_run([{"output": "a"}], "toxicity", judge=judge),
+        lambda judge: calibrate([{"output": "a", "label": 1}], "toxicity", judge=judge, ledger=None),
+    ],
+    ids=["score", "live", "guard", "dry run", "calibrate"],
+)
+def test_every_door_refuses_a_scorer_that_needs_text(door: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^toxicity asks find_toxicity, and decision\(systemone/jev.*writes no text"):
+        door("systemone/jev(http://127.0.0.1:9)")
 
 
 def test_a_pipeline_is_refused_for_the_steps_that_need_text() -> None:

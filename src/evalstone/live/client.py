@@ -154,9 +154,7 @@ class Live:
         plan = plan_for([Sample(output="-")], scorers, judge=judge)
         if not plan.scorers:
             raise ConfigError("live scoring needs a scorer")
-        for each in plan.asked_judges:
-            each.check()
-        plan.check_repeats()
+        plan.check_scorers()
         for scorer in plan.scorers:
             if (size := len(storable(scorer.signature).encode())) > LONGEST_SIGNATURE:
                 raise ConfigError(

@@ -25,7 +25,6 @@ from evalstone.api import one_sample
 from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
 from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.parse import parse_judge
 from evalstone.live.frames import USER_ERRORS, copied
 from evalstone.live.samples import read_sample
 from evalstone.live.sender import LOGGED, OncePerKind
@@ -36,6 +35,7 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.bounds import bounds_of
 from evalstone.run.opening import open_session
 from evalstone.run.plan import scorer_info
+from evalstone.run.planning import plan_for
 from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer
 from evalstone.targets.answers import Answer
@@ -390,11 +390,9 @@ def guard(
     for scorer, threshold in thresholds:
         if threshold == (scorer.scale if scorer.lower_is_better else 0):
             raise ConfigError(f"{scorer.name}: every score reaches a threshold of {threshold:g}")
-    parsed = parse_judge(judge)
-    shared = [parsed] if any(scorer.may_ask and scorer.judge is None for scorer in specs) else []
-    asked = (*shared, *(own for scorer in specs for own in scorer.judges))
-    for each in asked:
-        each.check()
+    plan = plan_for([Sample(output="-")], {scorer.signature: scorer for scorer in specs}.values(), judge=judge)
+    plan.check_scorers()
+    parsed, asked = plan.judge, plan.asked_judges
     if timeout is None:
         if remote := [leaf.identity for leaf in leaves(*asked) if leaf.cacheable]:
             raise ConfigError(
