@@ -277,11 +277,14 @@ def openai_choice(**probabilities: Any) -> dict[str, Any]:
         (2, openai_choice(supported=True, contradicted=0, not_mentioned=0), "the probability True of 'supported'"),
         (2, openai_choice(supported=1 << 2000, contradicted=0, not_mentioned=0), "of 'supported'; expected a number"),
         (0, {**OPENAI_ANSWERS[0], "name": "Verdict"}, "the answer to verdict is named Verdict"),
-        (None, None, "4 decisions and 3 answers; expected one for each, in their order: "),
+        (3, None, "4 decisions and 3 answers; expected one for each, in their order"),
+        (5, None, "4 decisions and 5 answers; expected one for each, in their order"),
     ],
 )
-def test_a_wrong_response_of_openai_fails(place: int | None, answer: Any, problem: str) -> None:
-    answers = OPENAI_ANSWERS[:3] if place is None else [*OPENAI_ANSWERS[:place], answer, *OPENAI_ANSWERS[place + 1 :]]
+def test_a_wrong_response_of_openai_fails(place: int, answer: Any, problem: str) -> None:
+    answers = [*OPENAI_ANSWERS, *OPENAI_ANSWERS][:place]
+    if answer is not None:
+        answers = [*OPENAI_ANSWERS[:place], answer, *OPENAI_ANSWERS[place + 1 :]]
     with pytest.raises(ReplyError) as caught:
         decided(lambda request, number: openai(answers), "openai-decisions/gpt-6-luna")
     assert problem in str(caught.value)

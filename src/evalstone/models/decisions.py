@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from evalstone._core.display import count
 from evalstone._core.guards import is_number
 from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import JudgeDeclined, PromptTooLong, ReplyError
@@ -93,6 +94,7 @@ class DecisionProvider(Provider):
             if (cut := cut_error(self.name, _texts(state), _read_tokens(data))) is not None:
                 raise cut
             answers = self.answers(data, decisions)
+            check_count(decisions, answers)
             found = tuple(map(distribution, decisions, answers))
         except (ReplyError, JudgeDeclined, PromptTooLong) as error:
             error.usage, error.cost = usage, cost
@@ -135,6 +137,13 @@ def _read_tokens(data: Mapping[str, Any]) -> int:
     counts = as_object(data.get("usage"))
     details = as_object(counts.get("input_tokens_details"))
     return as_count(counts.get("input_tokens")) + as_count(details.get("cached_tokens"))
+
+
+def check_count(decisions: Sequence[TypedQuestion], answers: Sequence[Any]) -> None:
+    """Raise ReplyError if there isn't one answer to each decision."""
+    if len(answers) != len(decisions):
+        asked, found = count(len(decisions), "decision"), count(len(answers), "answer")
+        raise ReplyError(f"{asked} and {found}; expected one for each, in their order")
 
 
 def check_present(decision: TypedQuestion, answer: Any, kind: str) -> Mapping[str, Any]:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalstone._core.display import count
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.models.decisions import DecisionProvider, check_present, predicate
+from evalstone.models.decisions import DecisionProvider, check_count, check_present, predicate
 from evalstone.models.replies import as_list, as_object, as_text, shown
 from evalstone.models.typed_questions import State, TypedQuestion
 
@@ -24,9 +23,7 @@ class OpenAIDecisions(DecisionProvider):
 
     def answers(self, data: Mapping[str, Any], decisions: Sequence[TypedQuestion]) -> Sequence[Mapping[str, Any]]:
         answers = as_list(data.get("answers"))
-        if len(answers) != len(decisions):
-            asked, found = count(len(decisions), "decision"), count(len(answers), "answer")
-            raise ReplyError(f"{asked} and {found}; expected one for each, in their order: {shown(data)}")
+        check_count(decisions, answers)
         return [_probabilities(*pair) for pair in zip(decisions, answers, strict=True)]
 
 
