@@ -267,6 +267,16 @@ class PlannedBlock(Shape):
 
 
 @dataclass(kw_only=True)
+class PlannedReading(Shape):
+    """How the files are read, as `load` has it; null for what isn't said."""
+
+    map: Mapping[str, Any] | None
+    split: Mapping[str, str] | None
+    encoding: str | None
+    sheet: str | None
+
+
+@dataclass(kw_only=True)
 class PlanFile(Shape):
     """A run that is scored in blocks: `plan.json`."""
 
@@ -282,7 +292,7 @@ class PlanFile(Shape):
     asked: list[str]
     keep_reasoning: bool
     keep: str
-    map: Mapping[str, Any] | None
+    reading: PlannedReading
     notes: list[str]
     files: list[PlannedFile]
     blocks: list[PlannedBlock]

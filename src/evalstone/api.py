@@ -192,13 +192,15 @@ def _on_engine(
     out: str | Path | None,
     *,
     ledger: str | Path | None,
+    map: ColumnMapping | None,
     keep: Keep,
     name: str,
     tags: tuple[str, ...],
     **settings: Any,
 ) -> Run:
     """The run on an engine. settings: the others of `Scoring`."""
-    from evalstone.scale.engines import parse_engine  # noqa: PLC0415 - only for blocks, as the following
+    from evalstone.datasets.reading import Reading  # noqa: PLC0415 - only for blocks, as the following
+    from evalstone.scale.engines import parse_engine  # noqa: PLC0415
     from evalstone.scale.runs import run_on  # noqa: PLC0415
     from evalstone.scale.scoring import Scoring  # noqa: PLC0415
 
@@ -209,7 +211,8 @@ def _on_engine(
         raise ConfigError(Setting("engine"), " needs a results folder: ", Setting("out", ...))
     check_names(name, tags)
     scoring = Scoring(ledger=ledger, **settings)
-    return run_on(parse_engine(engine), str(samples), scoring, Location.of(out), keep=keep, name=name, tags=tags)
+    reading, folder = Reading(map=map), Location.of(out)
+    return run_on(parse_engine(engine), str(samples), scoring, folder, reading=reading, keep=keep, name=name, tags=tags)
 
 
 async def adry_run(

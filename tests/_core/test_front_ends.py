@@ -17,6 +17,8 @@ from evalstone.errors import ConfigError, DataError
         ("missing", "worst", ('missing="worst"', "--missing worst", 'missing="worst"', 'missing = "worst"')),
         ("min", {"a": 0.5, "b(c=d)": 1}, ('min={"a": 0.5, "b(c=d)": 1}', "--min a=0.5 --min 'b(c=d)=1'",
                                           'min={"a": 0.5, "b(c=d)": 1}', '[min] a = 0.5, "b(c=d)" = 1')),
+        ("map", {"context": ("a", "b")}, ('map={"context": ["a", "b"]}', "--map context=a --map context=b",
+                                          'map={"context": ["a", "b"]}', '[map] context = ["a", "b"]')),
         ("look", 2, ("look=2", "--look 2", "", "look = 2")),
         ("labels", ..., ("labels=…", "--labels", "", "labels")),
         ("scorers", ("a", "b"), ('scorers=["a", "b"]', "--scorer a --scorer b", 'scorers=["a", "b"]',

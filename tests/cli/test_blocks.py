@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from evalstone.cli.config_file import RunConfig
-from evalstone.scale.scoring import OF_RUNS
+from evalstone.errors import ConfigError
+from evalstone.scale.scoring import OF_RUNS, check_in_blocks
 from tests.cli.conftest import Evalstone
 
 pytest.importorskip("pyarrow")
@@ -34,8 +36,12 @@ OF_TARGETS = (
         (("--tag", "x"), "--tag is about all blocks: give it to evalstone merge, not with --shard"),
         (("--trials", "3"), f"--trials can't be used with --shard{OF_TARGETS}"),
         (("--target", "cmd:cat"), f"--target can't be used with --shard{OF_TARGETS}"),
-        (("--batch-files", "x"), "--batch-files can't be used with --shard"),
-        (("--sequential",), "--sequential can't be used with --shard"),
+        (
+            ("--batch-files", "x"),
+            "--batch-files can't be used with --shard: a batch is sent and read back by one process; leave one of them "
+            "out",
+        ),
+        (("--sheet", "A"), "--sheet is for Excel files, which d.jsonl is not"),
     ],
 )
 def test_settings_that_blocks_lack_are_refused(
@@ -58,8 +64,27 @@ def test_what_is_said_of_the_data_is_said_by_the_first_shard(tmp_path: Path, eva
         assert "blank" not in evalstone(*run, "2/2").stderr
 
 
-def test_the_settings_of_whole_runs_are_those_of_a_run() -> None:
-    assert {each.name for each in fields(RunConfig)} >= OF_RUNS
+def test_a_setting_is_of_blocks_or_refused_with_the_reason() -> None:
+    settings = {each.name for each in fields(RunConfig)} - {"file", "in_file"}
+    assert settings >= OF_RUNS
+    for name in settings - OF_RUNS:
+        with contextlib.suppress(ConfigError):
+            check_in_blocks([name], "shard")  # without a reason, it is a KeyError
+
+
+def test_shards_read_files_as_the_options_say(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "d.csv").write_bytes("output,answer,context\nZürich,Zürich,one|two\n".encode("cp1252"))
+    options = ("--map", "reference=answer", "--split", "context=|", "--encoding", "cp1252")
+    run = ("run", "d.csv", "-s", "exact_match", "--shard", "1/1", "--out", "out")
+    done = evalstone(*run, *options)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    how = {"map": {"reference": "answer"}, "split": {"context": "|"}, "encoding": "cp1252", "sheet": None}
+    assert plan["reading"] == how
+    other = evalstone(*run, *options[2:])
+    assert other.returncode == 2
+    said = "evalstone: out has the blocks of another run: with --map reference=answer; run it as before, name another"
+    assert other.stderr.startswith(said)
 
 
 def test_merge_tests_thresholds(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -108,6 +133,7 @@ def test_own_code_of_a_file_is_looked_for_beside_it(tmp_path: Path, evalstone: E
             "run.toml: min is about all blocks: give it to evalstone merge, not with --shard",
         ),
         ('scorers = "exact_match"\ntrials = 3', "run.toml: trials can't be used with --shard"),
+        ('scorers = "exact_match"\nsheet = "A"', "run.toml: sheet is for Excel files, which d.jsonl is not"),
         ('scorers = "exact_match"\nengine = "ray"\nmin = { rouge_l = 0.5 }', "run.toml: min: unknown scorer 'rouge_l'"),
     ],
 )

@@ -28,6 +28,7 @@ from evalstone._core.guards import is_list, is_object
 from evalstone._core.phases import Phase, watch
 from evalstone._core.storage import Location
 from evalstone.datasets.parts import Part
+from evalstone.datasets.reading import Reading
 from evalstone.errors import RunStopped
 from evalstone.judges import Cascade, LexicalJudge, LoggingJudge, Panel
 from evalstone.models.model import LanguageModel
@@ -43,6 +44,7 @@ from evalstone.types import Note, note
 from tests.aligned import aligned_checker
 from tests.schemas import problems
 from tests.serving import completion, obliging, serving
+from tests.workbooks import write_xlsx
 
 pa = pytest.importorskip("pyarrow")
 ROOT = Path(__file__).parents[2]
@@ -80,7 +82,7 @@ def plain(data: Any) -> Any:
 
 
 def in_shards(data: Path, out: Path, shards: int, scorers: Any = SCORERS, **more: Any) -> Run:
-    scoring = Scoring(scorers=scorers, **{name: more.pop(name) for name in ("judge", "map") if name in more})
+    scoring = Scoring(scorers=scorers, **{name: more.pop(name) for name in ("judge",) if name in more})
     for number in reversed(range(1, shards + 1)):
         run_shard(str(data), scoring, Location.of(out), number, shards, **more)
     return merge(out)
@@ -336,6 +338,9 @@ GPT = ModelJudge("openai/gpt-5.1", api_key="k")
         (SCORERS[:2], {"judge": GPT}, "with the judge lexical@7, not openai/gpt-5.1"),
         (SCORERS[:2], {"keep_reasoning": True}, "with keep_reasoning=False"),
         (SCORERS[:2], {"keep": "scores"}, 'with keep="all", not keep="scores"'),
+        (SCORERS[:2], {"map": {"output": "reference"}}, "without map"),
+        (SCORERS[:2], {"split": {"context": ";"}}, "without split"),
+        (SCORERS[:2], {"encoding": "cp1252"}, "without encoding"),
     ],
 )
 def test_another_run_does_not_enter_the_folder(
@@ -380,33 +385,100 @@ def test_another_version_does_not_enter_the_folder(tmp_path: Path) -> None:
         score_shard(data, "exact_match", 2, 2, out=out)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('"start": 0', '"start": 1'),
-        ('"map": null', '"map": {"id": "other"}'),
-        ('"changed": "', '"changed": "1'),
-        ('"keep": "all"', '"keep": "scores"'),
-        ('"asked": []', '"asked": ["openai/gpt-5.1"]'),
-    ],
-)
-def test_a_plan_that_was_edited_is_refused_by_all_that_read_it(tmp_path: Path, before: str, after: str) -> None:
-    data, out = written(tmp_path), tmp_path / "out"
-    run = told(in_shards(data, out, 2, "exact_match"))
-    text = (out / "plan.json").read_text()
-    assert before in text
-    (out / "plan.json").write_text(text.replace(before, after))
-    readers: list[Callable[[], object]] = [
-        lambda: merge(out),
-        lambda: evalstone.read_run(out),
-        lambda: score_shard(data, "exact_match", 1, 2, out=out),
-    ]
+def leaves(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of values in data that have no other ones in them."""
+    inner = data.items() if is_object(data) else enumerate(data) if is_list(data) else ()
+    found = [path for key, value in inner for path in leaves(value, (*at, key))]
+    yield from found or [at]
+
+
+def test_a_plan_that_was_edited_is_refused_by_all_that_read_it(tmp_path: Path) -> None:
+    text = "".join('{"output": "a", "reference": "a", "context": ["b;c"], "more": "d"}\n' for _ in range(3))
+    data, out = tmp_path / "d.jsonl", tmp_path / "out"
+    data.write_text(text)
+    reading = Reading(map={"context": ["context", "more"]}, split={"context": ";"}, encoding="utf-8")
+    run = told(in_shards(data, out, 2, "exact_match", reading=reading, block_rows=3))
+    written, paths = (out / "plan.json").read_text(), [*leaves(json.loads((out / "plan.json").read_text()))]
+    named = {str(key) for path in paths for key in path}
+    assert named >= {"ids", "map", "split", "encoding", "sheet", "changed", "stop", "asked", "checksum", "notes"}
+
+    def score() -> object:
+        how: dict[str, Any] = {"map": reading.map, "split": reading.split, "encoding": reading.encoding}
+        return score_shard(data, "exact_match", 1, 2, out=out, **how)
+
+    readers: list[Callable[[], object]] = [lambda: merge(out), lambda: evalstone.read_run(out), score]
+    for *path, last in paths:
+        edited = json.loads(written)
+        at = edited
+        for key in path:
+            at = at[key]
+        before = at[last]
+        at[last] = (
+            [["more"], {"more": 1}][is_object(before)]
+            if is_list(before) or is_object(before)
+            else not before
+            if isinstance(before, bool)
+            else before + 1
+            if isinstance(before, int)
+            else f"{before}1"
+        )
+        (out / "plan.json").write_text(json.dumps(edited))
+        way = "has the format" if last == "format" else "its .* checksum; restore it, or delete it and r"
+        for read in readers:
+            with pytest.raises(DataError, match=rf"plan\.json .*({way})"):
+                read()
+    (out / "plan.json").write_text(written[:-9])
     for read in readers:
-        with pytest.raises(DataError, match=r"plan\.json isn't as it was written: its .* checksum; restore it, or del"):
+        with pytest.raises(DataError, match=r"plan\.json isn't a plan: .*; restore it, or delete it and run"):
             read()
     (out / "plan.json").unlink()
-    assert score_shard(data, "exact_match", 1, 2, out=out).scored == 0
+    assert cast("Any", score()).scored == 0
     assert told(merge(out)) == run
+
+
+def sheets(folder: Path) -> Path:
+    rows = [["output", "reference", "context"], *([f"Paris {n}", f"Paris {n % 3}", "a;b"] for n in range(9))]
+    return write_xlsx(folder / "d.xlsx", {"Notes": [["x"], ["y"]], "Answers": rows})
+
+
+def cells(folder: Path) -> Path:
+    lines = [f"Zürich {n},Zürich {n % 3},It’s €{n}; in Zürich" for n in range(9)]
+    (folder / "d.csv").write_bytes("\n".join(["output,reference,context", *lines]).encode("cp1252"))
+    return folder / "d.csv"
+
+
+def coded(folder: Path) -> Path:
+    lines = [json.dumps({"output": f"Zürich {n}", "reference": "Zürich 1"}, ensure_ascii=False) for n in range(900)]
+    (folder / "d.jsonl").write_bytes("\n".join(lines).encode("cp1252"))
+    return folder / "d.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("write", "how", "refused"),
+    [
+        (cells, {"encoding": "cp1252", "split": {"context": ";"}}, {"encoding": "cp1252"}),
+        (coded, {"encoding": "windows-1252"}, {"encoding": "latin-1"}),
+        (sheets, {"sheet": "Answers", "split": {"context": ";"}}, {"sheet": "Answers"}),
+        (written, {"map": {"reference": "output", "context": ["reference", "input"]}}, {"map": {"context": "input"}}),
+    ],
+)
+def test_how_files_are_read_is_a_part_of_the_plan(
+    tmp_path: Path, write: Callable[[Path], Path], how: dict[str, Any], refused: dict[str, Any]
+) -> None:
+    scorers = ("exact_match", "context_recall")
+    data, out = write(tmp_path), tmp_path / "out"
+    dataset = evalstone.load(data, **how)
+    for shard in (2, 1):
+        score_shard(data, scorers, shard, 2, out=out, **how)
+    run = merge(out)
+    assert told(run) == told(evaluate(dataset, scorers, ledger=None))
+    read = evalstone.read_run(out)
+    assert [*(read.samples or ())] == [*(run.samples or ())] == [*dataset.samples]
+    other = next(iter(how.keys() - refused.keys()), next(iter(how)))
+    with pytest.raises(
+        ConfigError, match=rf"out has the blocks of another run: with {other}=.*; run it as before, nam"
+    ):
+        score_shard(data, scorers, 1, 2, out=out, **refused)
 
 
 def test_a_damaged_block_says_how_to_score_it_again(tmp_path: Path) -> None:
@@ -672,11 +744,6 @@ def test_what_is_kept_is_checked_before_anything_is_scored(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=message):
         evaluate(data, "exact_match", ledger=None, keep=keep)
     assert not (tmp_path / "out").exists()
-    score_shard(data, "exact_match", 1, 1, out=tmp_path / "out")
-    plan = (tmp_path / "out" / "plan.json").read_text()
-    (tmp_path / "out" / "plan.json").write_text(plan.replace('"keep": "all"', '"keep": "score"'))
-    with pytest.raises(DataError, match=r"plan\.json isn't a plan: " + message):
-        merge(tmp_path / "out")
 
 
 def test_a_shard_is_one_of_all(tmp_path: Path) -> None:

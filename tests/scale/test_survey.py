@@ -25,14 +25,14 @@ from evalstone.scorers import parse_scorers
 SCORERS = parse_scorers(["exact_match", "context_recall", "goal_reached"])
 
 
-def surveyed(pattern: Path, step: int = 40, map: dict[str, str] | None = None) -> Survey:
+def surveyed(pattern: Path, step: int = 40) -> Survey:
     """The survey of files in parts of a few bytes each, which other processes could have made."""
-    found = Survey(map)
+    found = Survey()
     for file in find_all(str(pattern)):
         size = file.location.size
         for at in range(0, size, step):
             part = Part(file, at, min(size, at + step))
-            found.add(part, pickle.loads(pickle.dumps(survey(part, SCORERS, map))))
+            found.add(part, pickle.loads(pickle.dumps(survey(part, SCORERS))))
     found.finish()
     return found
 

@@ -25,7 +25,7 @@ NOTHING = Nothing.NOTHING
 _SPECIAL = re.compile(r"""[\s'"`\\$&;()*?!#\[\]{}]""")
 """What a shell takes for something else. `|`, `<` and `>` also stand in placeholders of messages."""
 SettingValue: TypeAlias = (
-    str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | Nothing | None
+    str | float | bool | Mapping[str, str | float | tuple[str, ...]] | tuple[str, ...] | EllipsisType | Nothing | None
 )
 
 
@@ -81,7 +81,10 @@ class FrontEnd:
         if value is None or value is True or isinstance(value, EllipsisType):
             return name
         if isinstance(value, Mapping):
-            return " ".join(f"{name} {_quoted(f'{key}={_plain(item)}')}" for key, item in value.items())
+            items = (
+                (key, item) for key, each in value.items() for item in (each if isinstance(each, tuple) else (each,))
+            )
+            return " ".join(f"{name} {_quoted(f'{key}={_plain(item)}')}" for key, item in items)
         if isinstance(value, tuple):
             return " ".join(f"{name} {item}" for item in value)
         return f"{name} {_quoted(_plain(value))}"

@@ -23,6 +23,7 @@ from evalstone.results.endings import BUDGET, ExitCode, exit_code
 if TYPE_CHECKING:
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
+    from evalstone.datasets.reading import Reading
     from evalstone.results.block_plan import BlockPlan
     from evalstone.results.gate_criteria import GateCriteria
     from evalstone.results.record_tables import Keep
@@ -35,6 +36,7 @@ def run_in_blocks(config: RunConfig) -> int:
     """Run on an engine, or score one shard. config: settings whose own code is imported."""
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
+    from evalstone.datasets.reading import Reading
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
     from evalstone.scale.scoring import Scoring, check_in_blocks
@@ -62,11 +64,15 @@ def run_in_blocks(config: RunConfig) -> int:
         judge=judge,
         ledger=config.ledger,
         concurrency=config.concurrency,
-        map=config.map or None,
         keep_reasoning=config.keep_reasoning,
         cache=config.cache,
         budget=config.budget,
     )
+    with config.naming_file("map", "split", "encoding", "sheet"):
+        reading = Reading(
+            map=config.map or None, split=config.split or None, encoding=config.encoding, sheet=config.sheet
+        )
+        reading.files(config.data)
     if loss := scoring.at_risk():
         to_stderr(loss)
     folder, keep = Location.of(config.out), config.keep or "all"
@@ -74,7 +80,7 @@ def run_in_blocks(config: RunConfig) -> int:
     with interruptible(kept=kept, waits=config.engine is None) as stop:
         try:
             if config.engine is None:
-                return _shard(config, scoring, folder, keep, stop)
+                return _shard(config, scoring, folder, reading, keep, stop)
             check_run_names(config)
             check_required(config)
             criteria = checked_criteria(config, scoring.plan)
@@ -82,7 +88,15 @@ def run_in_blocks(config: RunConfig) -> int:
             baseline = None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger)
             engine, tags = parse_engine(config.engine), tuple(config.tags)
             run = run_on(
-                engine, config.data, scoring, folder, keep=keep, name=config.name, tags=tags, on_plan=_say_notes
+                engine,
+                config.data,
+                scoring,
+                folder,
+                reading=reading,
+                keep=keep,
+                name=config.name,
+                tags=tags,
+                on_plan=_say_notes,
             )
         except BudgetExceeded as error:
             to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume_text(config, BUDGET)}.")
@@ -92,12 +106,16 @@ def run_in_blocks(config: RunConfig) -> int:
     )
 
 
-def _shard(config: RunConfig, scoring: Scoring, folder: Location, keep: Keep, stop: evalstone.StopSignal) -> int:
+def _shard(
+    config: RunConfig, scoring: Scoring, folder: Location, reading: Reading, keep: Keep, stop: evalstone.StopSignal
+) -> int:
     from evalstone.scale.runs import run_shard
 
     number, shards = _shard_of(str(config.shard))
     on_plan = _say_notes if number == 1 else None
-    scored, blocks = run_shard(config.data, scoring, folder, number, shards, keep=keep, stop=stop, on_plan=on_plan)
+    scored, blocks = run_shard(
+        config.data, scoring, folder, number, shards, reading=reading, keep=keep, stop=stop, on_plan=on_plan
+    )
     before = "" if scored == blocks else f", {blocks - scored:,} of them before"
     merge = f"evalstone merge {shlex.quote(str(config.out))}"
     text = f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}"

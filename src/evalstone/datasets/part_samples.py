@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from evalstone._core.display import named
 from evalstone._core.storage import Location
 from evalstone.agents.formats.records import is_telemetry
-from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.parts import Part
 from evalstone.datasets.read_samples import ReadSamples
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import Sample
 
 
-def reader_of(part: Part, map: ColumnMapping | None = None) -> RowReader:
-    """A reader of the part's rows. map: As for `load`."""
-    return RowReader(map, text_cells=part.file.text_cells)
+def reader_of(part: Part, how: Reading = AS_FOUND) -> RowReader:
+    """A reader of the part's rows."""
+    return how.reader(text_cells=part.file.text_cells)
 
 
 def read_part(part: Part, reader: RowReader, *, numbered: bool = False) -> Iterator[tuple[str, Sample]]:
@@ -49,7 +49,7 @@ class Block:
     renamed: Mapping[int, str]
     """By the number of a sample in the block, its ID, if an earlier one of the dataset has its default ID."""
 
-    def read(self, map: ColumnMapping | None = None) -> Iterator[Sample]:
+    def read(self, how: Reading = AS_FOUND) -> Iterator[Sample]:
         """The samples.
 
         Raises:
@@ -58,7 +58,7 @@ class Block:
         """
         self.check_source()
         number = -1
-        for number, (_, sample) in enumerate(read_part(self.part, reader_of(self.part, map))):
+        for number, (_, sample) in enumerate(read_part(self.part, reader_of(self.part, how))):
             yield replace(sample, id=self.renamed[number]) if number in self.renamed else sample
         self.check_source()
         if number + 1 != self.samples:
@@ -89,11 +89,11 @@ class BlockSamples(ReadSamples):
     """The samples of blocks, read from their files. Errors are those of `Block.read`."""
 
     blocks: tuple[Block, ...]
-    map: ColumnMapping | None = None
+    how: Reading = AS_FOUND
 
     def read(self) -> Iterator[Sample]:
         for block in self.blocks:
-            yield from block.read(self.map)
+            yield from block.read(self.how)
 
     def __len__(self) -> int:
         return sum(block.samples for block in self.blocks)

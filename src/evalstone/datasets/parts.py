@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class Part:
     def _lines(self, first: int) -> Rows:
         expansion = Expansion(self.file.location.size)
         with self.file.location.open() as file:
-            pieces = text_pieces(_Lines(file, self.start, self.stop or 0), first)
+            lines = _Lines(file, self.start, self.stop or 0)
+            pieces = text_pieces(lines, first, self.file.encoding, can_name=True)
             for row in json_lines(expansion.counted(pieces), first):
                 expansion.add_row()
                 yield row
@@ -127,7 +129,9 @@ def _parts_of(file: DataFile, rows: int) -> Iterator[Part]:
         return
     with file.location.open() as stream:
         start = stream.read(_START)
-    if encoding_of(start)[0] != "utf-8":  # a line can't be found in other encodings without reading all before it
+    marked, mark = encoding_of(start)
+    encoding = marked if mark or file.encoding is None else file.encoding
+    if codecs.lookup(encoding).name != "utf-8":  # only reading all before it finds a line in another encoding
         yield Part(file)
         return
     size = file.location.size

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.file_format import PLAN_FORMAT, installed_version
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
-from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.part_samples import Block
 from evalstone.datasets.parts import Part
+from evalstone.datasets.reading import Reading
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.record_tables import Keep
@@ -23,6 +24,9 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.types import AlignedQuestion, StoredScorer
 
 PLAN = "plan.json"
+_WRITE_IT_AGAIN = (
+    "restore it, or delete it and run the command that scored the blocks again, which keeps those that are finished"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,7 @@ class BlockPlan:
     """What the judges' alignments change, by the hash in the identities of the judges."""
     keep_reasoning: bool
     keep: Keep
-    map: ColumnMapping | None
+    reading: Reading
     files: tuple[DataFile, ...]
     blocks: tuple[Block, ...]
     notes: tuple[str, ...] = ()
@@ -68,7 +72,7 @@ class BlockPlan:
             "alignments": to_jsonable(self.alignments),
             "keep_reasoning": self.keep_reasoning,
             "keep": self.keep,
-            "map": self.map,
+            "reading": self.reading.to_dict(),
             "notes": list(self.notes),
             "files": [
                 {"address": str(file.location.absolute), "size": file.location.size, "changed": file.location.changed}
@@ -91,10 +95,15 @@ class BlockPlan:
         """The plan in a `plan.json`. Raises DataError, which names the file, for anything else, and for a plan that
         isn't as it was written."""
         PLAN_FORMAT.check(data, source)
+        if not is_mapping(data) or data.get("checksum") != checksum_of(data):
+            raise DataError(
+                f"{source} isn't as it was written: its content doesn't have its checksum; {_WRITE_IT_AGAIN}"
+            )
         try:
             stored = read_data(_StoredPlan, data)
-            files = tuple(_file_of(each) for each in stored.files)
-            plan = cls(
+            reading = Reading(**vars(stored.reading))
+            files = tuple(_file_of(each, reading) for each in stored.files)
+            return cls(
                 fingerprint=stored.fingerprint,
                 evalstone=stored.evalstone,
                 dataset_name=stored.dataset.name,
@@ -107,19 +116,13 @@ class BlockPlan:
                 alignments=stored.alignments,
                 keep_reasoning=stored.keep_reasoning,
                 keep=check_argument("keep", stored.keep, Keep),
-                map=cast("ColumnMapping | None", stored.map),
+                reading=reading,
                 files=files,
                 blocks=tuple(_blocks(stored.blocks, files)),
                 notes=stored.notes,
             )
         except (DataError, IndexError, ValueError) as error:
             raise DataError(f"{source} isn't a plan: ", error) from None
-        if stored.checksum != checksum_of(data):
-            raise DataError(
-                f"{source} isn't as it was written: its content doesn't have its checksum; restore it, or delete it "
-                "and run the command that scored the blocks again, which keeps those that are finished"
-            )
-        return plan
 
     def write(self, folder: Location) -> None:
         """Write `plan.json` into a results folder. Processes that plan the same write the same."""
@@ -137,12 +140,12 @@ class BlockPlan:
         except (ValueError, RecursionError) as error:
             if isinstance(error, ConfigError):
                 raise
-            raise DataError(f"{file} isn't a plan: ", error) from None
+            raise DataError(f"{file} isn't a plan: ", error, f"; {_WRITE_IT_AGAIN}") from None
 
-    def is_of(self, files: Sequence[DataFile], map: ColumnMapping | None) -> bool:
-        """Whether the plan was made of these files, as they are now, and with this mapping of columns."""
+    def is_of(self, files: Sequence[DataFile]) -> bool:
+        """Whether the plan was made of these files, as they are now."""
         here, planned = ([file.location.absolute for file in listed] for listed in (files, self.files))
-        return here == planned and map == self.map
+        return here == planned
 
 
 def checksum_of(data: Mapping[str, Any]) -> str:
@@ -174,6 +177,14 @@ class _StoredBlock:
 
 
 @dataclass(frozen=True)
+class _StoredReading:
+    map: Mapping[str, Any] | None = None
+    split: Mapping[str, str] | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+
+
+@dataclass(frozen=True)
 class _StoredPlan:
     fingerprint: str
     evalstone: str
@@ -184,17 +195,18 @@ class _StoredPlan:
     asked: tuple[str, ...]
     alignments: Mapping[str, AlignedQuestion]
     keep: str
+    reading: _StoredReading
     files: tuple[_StoredFile, ...]
     blocks: tuple[_StoredBlock, ...]
     checksum: str
     keep_reasoning: bool = False
-    map: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
 
-def _file_of(stored: _StoredFile) -> DataFile:
+def _file_of(stored: _StoredFile, reading: Reading) -> DataFile:
     location = Location.of(stored.address)
-    return DataFile.at(replace(location, size=stored.size, changed=stored.changed))
+    file = DataFile.at(replace(location, size=stored.size, changed=stored.changed))
+    return replace(file, encoding=reading.encoding, sheet=reading.sheet)
 
 
 def _blocks(stored: Sequence[_StoredBlock], files: Sequence[DataFile]) -> Iterator[Block]:

@@ -239,7 +239,7 @@ def _read_blocks(folder: Location) -> Run:
         run = Run.from_dict(summary, records, records.summaries())
     plan = BlockPlan.read(folder)
     if plan is not None and plan.fingerprint == blocks.plan:
-        return dataclasses.replace(run, samples=BlockSamples(plan.blocks, plan.map))
+        return dataclasses.replace(run, samples=BlockSamples(plan.blocks, plan.reading))
     samples = None if folder.local is None else folder.local / SAMPLES
     return dataclasses.replace(run, samples=StoredSamples(samples)) if samples and samples.exists() else run
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from evalstone._core import sync
 from evalstone.datasets import load
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.results.record_tables import record_tables, with_plain_texts
 from evalstone.run.plan import scorer_info
 from evalstone.scale.scoring import OpenScoring, Scoring
@@ -36,6 +37,8 @@ class ScoreBatches(Scoring):
         MissingDependency: pyarrow isn't installed.
     """
 
+    map: ColumnMapping | None = None
+    """Sample field to column name."""
     keep: Literal["evidence", "scores"] = "scores"
     """Whether records have evidence and reasons of scores, too. Judge calls aren't kept."""
     scope: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)

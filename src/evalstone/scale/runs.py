@@ -22,9 +22,10 @@ from evalstone._core.phases import Phase, phase
 from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
 from evalstone.datasets import Dataset
-from evalstone.datasets.files import file_name, find_all
+from evalstone.datasets.files import file_name
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import ConfigError, DataError, RunStopped
 from evalstone.judges.aligned import alignments_by_hash
@@ -57,6 +58,7 @@ def planned(
     scoring: Scoring,
     folder: Location,
     *,
+    reading: Reading = AS_FOUND,
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
     at_least: int = 1,
@@ -69,6 +71,7 @@ def planned(
         source: A path or an address, also with a wildcard.
         scoring: What scores the samples.
         folder: The results folder.
+        reading: How the source is read.
         keep: How much is kept of each record.
         block_rows: About how many rows a block has.
         at_least: How many blocks there should be, if there are so many rows.
@@ -81,18 +84,18 @@ def planned(
         RunStopped: `stop` was requested.
     """
     check_argument("keep", keep, Keep)
-    files, plan = find_all(source), scoring.plan
+    files, plan = reading.files(source), scoring.plan
     scoring.check()
-    if (before := _plan_in(folder, plan, keep)) is not None and before.is_of(files, scoring.map):
+    if (before := _plan_in(folder, plan, reading, keep)) is not None and before.is_of(files):
         return before
-    found = Survey(scoring.map)
+    found = Survey(reading)
     parts = parts_of(files, block_rows, at_least=at_least)
     with (
-        surveying(scoring) as survey_part,
-        phase(f"reading {file_name(files, source)}", "part", len(parts)) as reading,
+        surveying(scoring, reading) as survey_part,
+        phase(f"reading {file_name(files, source)}", "part", len(parts)) as shown,
     ):
         surveys = map(survey_part, parts) if survey_parts is None else survey_parts(parts)
-        for part, surveyed in zip(parts, reading.count(surveys), strict=True):
+        for part, surveyed in zip(parts, shown.count(surveys), strict=True):
             found.add(part, surveyed)
             if stop is not None and stop.requested:
                 raise RunStopped(stop.reason)
@@ -101,7 +104,7 @@ def planned(
         check_unchanged(file.location)
     made = _plan_of(found, plan, file_name(files, source), keep)
     # Another process may have planned meanwhile.
-    if (before := _plan_in(folder, plan, keep)) is not None and before.fingerprint != made.fingerprint:
+    if (before := _plan_in(folder, plan, reading, keep)) is not None and before.fingerprint != made.fingerprint:
         theirs, ours = before.dataset_version, made.dataset_version
         data = f"of the dataset {before.dataset_name}, version {theirs}, not {ours}"
         raise _of_another_run(folder, data if theirs != ours else "in other blocks of the same samples")
@@ -109,10 +112,10 @@ def planned(
     return made
 
 
-def _plan_in(folder: Location, plan: Plan, keep: Keep) -> BlockPlan | None:
+def _plan_in(folder: Location, plan: Plan, reading: Reading, keep: Keep) -> BlockPlan | None:
     """The plan in a folder; None if there is none. Raises ConfigError if this run would score its blocks otherwise."""
     before = BlockPlan.read(folder)
-    if before is not None and (other := _difference(before, plan, keep)):
+    if before is not None and (other := _difference(before, plan, reading, keep)):
         raise _of_another_run(folder, *other)
     return before
 
@@ -123,7 +126,7 @@ def _of_another_run(folder: Location, *how: WordingPart) -> ConfigError:
     )
 
 
-def _difference(before: BlockPlan, plan: Plan, keep: Keep) -> tuple[WordingPart, ...]:
+def _difference(before: BlockPlan, plan: Plan, reading: Reading, keep: Keep) -> tuple[WordingPart, ...]:
     """How a plan in blocks differs from what this process would do with its blocks; empty for not at all."""
     if before.evalstone != (here := installed_version()):
         return (f"by evalstone {before.evalstone}, and this is {here}, which may score differently",)
@@ -136,20 +139,24 @@ def _difference(before: BlockPlan, plan: Plan, keep: Keep) -> tuple[WordingPart,
         return "with ", Setting("keep_reasoning", before.keep_reasoning)
     if before.keep != keep:
         return "with ", Setting("keep", before.keep), ", not ", Setting("keep", keep)
-    if before.fingerprint != _fingerprint(plan, before.dataset_version, before.blocks):
+    now = reading.to_dict()
+    for name, value in before.reading.to_dict().items():
+        if value != now[name]:
+            return ("without ", Setting(name)) if value is None else ("with ", Setting(name, value))
+    if before.fingerprint != _fingerprint(plan, before.dataset_version, reading, before.blocks):
         return ("with other prompts, or other judges of its scorers",)
     return ()
 
 
 @contextmanager
-def surveying(scoring: Scoring) -> Generator[Callable[[Part], PartSurvey]]:
+def surveying(scoring: Scoring, reading: Reading = AS_FOUND) -> Generator[Callable[[Part], PartSurvey]]:
     """What surveys parts in one process."""
-    yield lambda part: survey(part, scoring.plan.scorers, scoring.map)
+    yield lambda part: survey(part, scoring.plan.scorers, reading)
 
 
-def _fingerprint(plan: Plan, version: str, blocks: Sequence[Block]) -> str:
+def _fingerprint(plan: Plan, version: str, reading: Reading, blocks: Sequence[Block]) -> str:
     borders = [[block.part.start, block.part.stop, block.samples] for block in blocks]
-    return content_hash([plan.fingerprint_on(version), borders])
+    return content_hash([plan.fingerprint_on(version), reading.to_dict(), borders])
 
 
 def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
@@ -162,7 +169,7 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         raise replace(plan, dataset=data).unscorable(absent, found.samples)
     blocks = blocks_of(found)
     return BlockPlan(
-        fingerprint=_fingerprint(plan, found.version, blocks),
+        fingerprint=_fingerprint(plan, found.version, found.how, blocks),
         dataset_name=name,
         dataset_version=found.version,
         n_samples=found.samples,
@@ -173,7 +180,7 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         alignments=alignments_by_hash(*plan.asked_judges),
         keep_reasoning=plan.keep_reasoning,
         keep=keep,
-        map=found.mapping,
+        reading=found.how,
         files=tuple(dict.fromkeys(part.file for part in found.parts)),
         blocks=blocks,
         notes=(*reader.notes(), *found.notes.lines()),
@@ -218,7 +225,7 @@ def score_block(
     records_file, calls_file = block_files(folder, plan, block)
     if records_file.found() is not None:  # another process scored it, maybe one whose result was lost
         return BlockResult(block.samples, now=False)
-    samples = list(block.read(plan.map))
+    samples = list(block.read(plan.reading))
     began = datetime.now(UTC)
     scored = opened.score(samples, on_record)
     if (found := len(scored.records)) != (expected := block.samples * len(plan.scorers)):
@@ -325,7 +332,7 @@ def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, 
         warnings=problems(warnings, summary, records.dropped, reasoned, keep_reasoning=plan.keep_reasoning),
         judge_stats=records.judge_stats(),
         alignments=plan.alignments,
-        samples=BlockSamples(plan.blocks, plan.map),
+        samples=BlockSamples(plan.blocks, plan.reading),
         paid=Paid(total=cost, this_call=cost, records=cost),
         name=name,
         tags=tags,
@@ -367,7 +374,7 @@ def scoring_blocks(
     Raises ConfigError if this process would score otherwise than the plan says, doesn't see the plan in the folder, or
     a judge has no key in it.
     """
-    if other := _difference(plan, scoring.plan, plan.keep):
+    if other := _difference(plan, scoring.plan, plan.reading, plan.keep):
         raise ConfigError(
             "the run was planned ",
             *other,
@@ -409,6 +416,7 @@ def run_on(
     scoring: Scoring,
     folder: Location,
     *,
+    reading: Reading = AS_FOUND,
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
     name: str = "",
@@ -419,7 +427,7 @@ def run_on(
 
     Args:
         engine: The engine.
-        source, scoring, folder, keep, block_rows: As for `planned`.
+        source, scoring, folder, reading, keep, block_rows: As for `planned`.
         name, tags: Of the run.
         on_plan: Called with the plan before anything is scored.
 
@@ -436,10 +444,11 @@ def run_on(
             source,
             scoring,
             folder,
+            reading=reading,
             keep=keep,
             block_rows=block_rows,
             at_least=BLOCKS_PER_WORKER * engine.workers,
-            survey_parts=lambda parts: engine.map(partial(surveying, scoring), parts, ordered=True),
+            survey_parts=lambda parts: engine.map(partial(surveying, scoring, reading), parts, ordered=True),
         )
         if on_plan is not None:
             on_plan(plan)
@@ -458,6 +467,7 @@ def run_shard(
     number: int,
     shards: int,
     *,
+    reading: Reading = AS_FOUND,
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
     stop: StopSignal | None = None,
@@ -470,7 +480,9 @@ def run_shard(
         The numbers of blocks that were scored now, and of those of the shard.
     """
     at_least = BLOCKS_PER_WORKER * shards
-    plan = planned(source, scoring, folder, keep=keep, block_rows=block_rows, at_least=at_least, stop=stop)
+    plan = planned(
+        source, scoring, folder, reading=reading, keep=keep, block_rows=block_rows, at_least=at_least, stop=stop
+    )
     if on_plan is not None:
         on_plan(plan)
     own = shard_of(plan.blocks, number, shards)

@@ -18,7 +18,7 @@ from evalstone._core.garbage import rare_collections
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.datasets import Dataset
-from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.reading import Reading
 from evalstone.errors import ConfigError, RunStopped
 from evalstone.judges.base import JudgeSpec, cautioning, leaves
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of, shown
@@ -50,7 +50,6 @@ class Scoring:
     ledger: str | Path | None = None
     """A ledger on PostgreSQL, which all processes share; None for none."""
     concurrency: int = 32
-    map: ColumnMapping | None = None
     keep_reasoning: bool = False
     cache: bool = True
     budget: float | None = None
@@ -102,8 +101,7 @@ def check_in_blocks(given: Iterable[str], way: Literal["engine", "shard"]) -> No
             raise ConfigError(
                 Setting(name), " is about all blocks: give it to evalstone merge, not with ", Setting(way)
             )
-        hint = _OF_TARGETS if name in _ANSWERS else ""
-        raise ConfigError(Setting(name), " can't be used with ", Setting(way), hint)
+        raise ConfigError(Setting(name), " can't be used with ", Setting(way), ": ", _REFUSED[name])
 
 
 def shared_ledger(ledger: str | Path | None) -> str | None:
@@ -120,13 +118,30 @@ def shared_ledger(ledger: str | Path | None) -> str | None:
 
 
 _OF_BLOCKS = frozenset(
-    ("data", "base_url", "out", "keep", "engine", "shard", "quiet", *(each.name for each in fields(Scoring)))
+    (
+        *("data", "base_url", "out", "keep", "engine", "shard", "quiet"),
+        *(each.name for settings in (Scoring, Reading) for each in fields(settings)),
+    )
 )
-_ANSWERS = ("target", "trials", "user")
 _OF_TARGETS = (
-    ": blocks keep records, and have no place for a target's answers; write a run with the target to a folder, then "
+    "blocks keep records, and have no place for a target's answers; write a run with the target to a folder, then "
     "score its samples.jsonl"
 )
+_OF_BATCHES = "a batch is sent and read back by one process; leave one of them out"
+_OF_CALLS = "other processes than this one score the records; read them from the results folder"
+_OF_OUTPUT = "it is about the records of one process; leave it out"
+_REFUSED = {
+    **dict.fromkeys(("target", "trials", "user"), _OF_TARGETS),
+    **dict.fromkeys(("batch", "batch_files", "wait"), _OF_BATCHES),
+    **dict.fromkeys(("on_record", "on_sample"), _OF_CALLS),
+    **dict.fromkeys(("verbose", "otel"), _OF_OUTPUT),
+    "limit": "the blocks are those of whole files; write the first samples to a file of their own, and score that",
+    "dry_run": "it is about a run in one process, which makes the same calls; leave one of them out",
+    "sequential": "it stops after the first samples, and blocks are scored in any order; leave one of them out",
+    "experiment": "the runs of an experiment are scored one by one; write a file without it for each of its runs",
+    "stop": "it ends a run in one process; stop the process, and run the same again, which keeps finished blocks",
+}
+"""Why blocks don't have a setting, and what to do."""
 OF_RUNS = frozenset(
     (
         *("name", "tags", "html", "markdown", "csv", "as_json", "top"),

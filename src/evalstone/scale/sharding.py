@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from evalstone._core.display import count
 from evalstone._core.storage import Location
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.reading import Reading
 from evalstone.errors import ConfigError, invalid
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.record_tables import Keep
@@ -40,6 +41,9 @@ def score_shard(
     ledger: str | Path | None = None,
     concurrency: int = 32,
     map: ColumnMapping | None = None,
+    split: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
     keep_reasoning: bool = False,
     cache: bool = True,
     budget: float | None = None,
@@ -60,7 +64,7 @@ def score_shard(
         ledger: A ledger on PostgreSQL, which all shards share; None for none. Without one, each process pays for its
             own questions, and the answers for a block that isn't finished are lost with its process.
         concurrency: Maximum number of judge calls in flight, in this process.
-        map: Sample field to column name.
+        map, split, encoding, sheet: How the samples are read, as for `load`.
         keep_reasoning: Whether reasoning in front of an output is scored as a part of it.
         cache: Whether to reuse answers from the ledger.
         budget: Maximum cost in US dollars: of all shards with a ledger, of this process without one.
@@ -80,12 +84,12 @@ def score_shard(
         judge=judge,
         ledger=ledger,
         concurrency=concurrency,
-        map=map,
         keep_reasoning=keep_reasoning,
         cache=cache,
         budget=budget,
     )
-    return ShardResult(*run_shard(str(samples), scoring, Location.of(out), shard, shards, keep=keep))
+    reading = Reading(map=map, split=split, encoding=encoding, sheet=sheet)
+    return ShardResult(*run_shard(str(samples), scoring, Location.of(out), shard, shards, reading=reading, keep=keep))
 
 
 def merge(out: str | Path, *, name: str = "", tags: Iterable[str] = ()) -> Run:

@@ -18,11 +18,11 @@ from typing import Any
 from evalstone._core.display import joined, named
 from evalstone._core.json import storable
 from evalstone.agents.notes import Notes
-from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile
 from evalstone.datasets.identity import Version, digest_of, id_digest, used_id
 from evalstone.datasets.part_samples import Block, read_part, reader_of
 from evalstone.datasets.parts import Part, row_number
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import DataError
 from evalstone.scorers import Scorer
@@ -59,22 +59,22 @@ class PartSurvey:
         return len(self.rows)
 
 
-def survey(part: Part, scorers: Sequence[Scorer], mapping: ColumnMapping | None = None) -> PartSurvey:
+def survey(part: Part, scorers: Sequence[Scorer], how: Reading = AS_FOUND) -> PartSurvey:
     """The survey of a part for some scorers.
 
     Raises DataError, with file and line, for an invalid row.
     """
     try:
-        return _survey(part, scorers, mapping)
+        return _survey(part, scorers, how)
     except DataError:
         if part.start:  # the line was counted from the start of the part
-            for _ in read_part(part, reader_of(part, mapping), numbered=True):
+            for _ in read_part(part, reader_of(part, how), numbered=True):
                 pass
         raise
 
 
-def _survey(part: Part, scorers: Sequence[Scorer], mapping: ColumnMapping | None) -> PartSurvey:
-    reader, notes = reader_of(part, mapping), Notes("sample")
+def _survey(part: Part, scorers: Sequence[Scorer], how: Reading) -> PartSurvey:
+    reader, notes = reader_of(part, how), Notes("sample")
     digests, keys, flags, rows = bytearray(), bytearray(), bytearray(), array("I")
     lacking: dict[str, Counter[str] | None] = {scorer.signature: Counter() for scorer in scorers}
     unsure = [*scorers]
@@ -124,7 +124,7 @@ def _add_lacking(total: dict[str, Counter[str] | None], more: Mapping[str, Count
 class Survey:
     """What is known of a source: the surveys of its parts, merged in order."""
 
-    mapping: ColumnMapping | None = None
+    how: Reading = AS_FOUND
     parts: list[Part] = field(default_factory=list[Part])
     firsts: list[int] = field(default_factory=list[int])
     """By part, the number of its first sample, from 0."""
@@ -135,7 +135,7 @@ class Survey:
     """By the number of a sample, its ID, if it isn't that of its row: default IDs that an earlier sample has."""
 
     def __post_init__(self) -> None:
-        self.reader = RowReader(self.mapping)
+        self.reader = self.how.reader()
         self._version = Version()
         self._keys, self._flags = bytearray(), bytearray()
         self._rows = array("I")
@@ -246,7 +246,7 @@ class Survey:
         """A sample, read again, and its position."""
         at, number = self.place_of(place)
         part = self.parts[at]
-        found = itertools.islice(read_part(part, reader_of(part, self.mapping), numbered=numbered), number, None)
+        found = itertools.islice(read_part(part, reader_of(part, self.how), numbered=numbered), number, None)
         where, sample = next(found, ("", None))
         if sample is None:
             raise DataError(f"{named(str(part.file.location))} has changed while it was read")

@@ -1,0 +1,59 @@
+"""How data files are read, as far as a caller says it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evalstone._core.declarations import check_argument
+from evalstone._core.files import check_encoding
+from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.files import DataFile, find_all
+from evalstone.datasets.rows import RowReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What a caller says of how data files are read, as for `load`. Values that say the same are equal.
+
+    Raises ConfigError for a mapping of an unknown field, a separator of another field than the context, or an unknown
+    encoding.
+    """
+
+    map: ColumnMapping | None = None
+    split: Mapping[str, str] | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        RowReader(self.map, split=self.split)  # checks them
+        check_encoding(self.encoding)
+        check_argument("sheet", self.sheet, str | None)
+        mapping = {field: _plain(columns) for field, columns in (self.map or {}).items()}
+        object.__setattr__(self, "map", mapping or None)
+        object.__setattr__(self, "split", dict(self.split or {}) or None)
+        object.__setattr__(self, "encoding", self.encoding and codecs.lookup(self.encoding).name)
+
+    def files(self, source: str) -> list[DataFile]:
+        """The files of a source, as `find_all` has them."""
+        return find_all(source, self.encoding, self.sheet)
+
+    def reader(self, *, text_cells: bool = False) -> RowReader:
+        """A new reader of rows. text_cells: as for `RowReader`."""
+        return RowReader(self.map, text_cells=text_cells, split=self.split)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The value as data."""
+        return {"map": self.map, "split": self.split, "encoding": self.encoding, "sheet": self.sheet}
+
+
+AS_FOUND = Reading()
+"""Files whose columns, encoding and sheet are the known or only ones."""
+
+
+def _plain(columns: Any) -> str | tuple[str, ...]:
+    """Columns of a field: one as a text, and several in a tuple."""
+    listed = (columns,) if isinstance(columns, str) else tuple(columns)
+    return listed[0] if len(listed) == 1 else listed or ""
