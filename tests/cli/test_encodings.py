@@ -115,7 +115,7 @@ def short_demo(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 def test_every_command_is_called_here() -> None:
     names = {f"{name} {part}".strip() for name in COMMANDS for part in GROUPS.get(name, [""])}
     called = {call.partition(" --")[0].removesuffix(" NAME") for call in CALLS}
-    assert names - called == {"collect", "view"}  # servers
+    assert names - called == {"collect", "mcp", "view"}  # servers
 
 
 @pytest.mark.usefixtures("short_demo")

@@ -50,6 +50,7 @@ WITHOUT_RESULT = {
     "ledger prune": "deletes rows",
     "ledger verify": "says whether the ledger is intact",
     "ledger recover": "writes rows",
+    "mcp": "answers requests",
     "skill install": "writes files",
     "skill show": "prints a file",
 }

@@ -98,6 +98,7 @@ COMMANDS = {
     "traces": ("traces", "List the samples in a file of traces, or create a dataset from them."),
     "live": ("", "Check the coverage and drift of live scoring."),
     "ledger": ("", "Inspect and maintain the ledger."),
+    "mcp": ("mcp", "Serve runs and scores to agents, over the Model Context Protocol."),
     "skill": ("", "Teach a coding agent to use evalstone."),
 }
 GROUPS = {"live": LIVE_COMMANDS, "ledger": LEDGER_COMMANDS, "skill": SKILL_COMMANDS}

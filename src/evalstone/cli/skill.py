@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import click
 
@@ -26,6 +26,10 @@ PLACES: Mapping[str, str] = {
     ".cursor/skills": "Cursor",
 }
 """Where coding agents look for skills: in a project, and most of them also in the home folder."""
+
+
+def _files(_: Mapping[str, Any], _beginning: str) -> list[str]:
+    return [*skill_texts()]
 
 
 def install(
@@ -69,7 +73,7 @@ def show(
         argument(
             "FILE",
             "A file of the skill, such as references/ci.md.",
-            complete=lambda others, beginning: [*skill_texts()],
+            complete=_files,
         ),
     ] = MAIN,
 ) -> int:

@@ -1,0 +1,1 @@
+"""Saved runs and single scores for agents, over the Model Context Protocol."""
