@@ -15,10 +15,14 @@ from evalstone import ConfigError, DataError, ScriptedJudge, calibrate, evaluate
 from evalstone._core import sync
 from evalstone.judge_quality.align import AlignmentTask
 from evalstone.judges import Aligned, AlignmentFile, align, parse_judge
+from evalstone.judges.aligned import mapped_answer
 from evalstone.models.provider import Completion
 from evalstone.questions import AgreesWithContext, ClaimSupported
+from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
+from evalstone.questions.decisions import read_decisions
 from evalstone.results import Alignment
+from evalstone.types import AlignedQuestion
 from tests.birds import ROUNDED, is_right, labeled, strict, unsure
 from tests.fakes import claims, verdicts
 from tests.serving import Server, completion, serving
@@ -53,6 +57,13 @@ def test_examples_are_chosen_where_they_help(made: Alignment) -> None:
     assert (first.label, second.label) == ("yes", "no")
 
 
+def test_examples_are_the_same_on_another_scale(made: Alignment) -> None:
+    scaled = align(ROWS, "relevancy_check(scale=10)", judge=ScriptedJudge(strict), ledger=None)
+    assert scaled.chosen is not None
+    assert made.chosen is not None
+    assert scaled.chosen.examples == made.chosen.examples
+
+
 def test_a_sample_is_never_judged_with_itself_as_an_example(made: Alignment, tmp_path: Path) -> None:
     made.save(tmp_path / "a.json")
     inner = ScriptedJudge(strict)
@@ -65,6 +76,25 @@ def test_a_sample_is_never_judged_with_itself_as_an_example(made: Alignment, tmp
     assert shown == {2: 118, 1: 2}
     assert run.judge_stats[judge.identity] == {"kind": "aligned", "questions": 120, "left_out": 2, "changed": 0}
     assert "2 samples judged without the example that it is itself" in str(run)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "share", "verdict", "mapped"),
+    [
+        ({"threshold": 0.3}, 0.3, "yes", 0.5),  # at the threshold
+        ({"threshold": 0.3}, 0.2999, "no", 0.4999),
+        ({"corners": ((0.0, 0.6), (1.0, 0.9))}, 0.0, "yes", 0.6),  # nothing of it was the judge's
+    ],
+)
+def test_a_mapped_probability_decides_the_label(mapping: Any, share: float, verdict: str, mapped: float) -> None:
+    question = ClaimSupported(claim="a", context=("b",))
+    shares = {"yes": share, "no": 1 - share}
+    answer = JudgeAnswer(value=read_decisions(question, [shares]).value, judge="j", alternatives=shares)
+    chosen = AlignedQuestion(kind=question.kind, prompt=question.prompt.digest, positive=("yes",), **mapping)
+    found = mapped_answer(chosen, question, answer)
+    assert found is not None
+    assert found.value.verdict == verdict
+    assert found.alternatives == pytest.approx({"yes": mapped, "no": 1 - mapped}, abs=1e-3)
 
 
 def test_examples_are_not_counted_in_a_calibration_and_other_labels_are_named(made: Alignment, tmp_path: Path) -> None:
@@ -253,9 +283,17 @@ def test_what_can_not_be_aligned_is_refused(arguments: dict[str, Any], message: 
         align(ROWS[:40], **settings)
 
 
-def test_few_labels_are_refused() -> None:
+@pytest.mark.parametrize("rows", [ROWS[:19], [{**row, "label": int(not n)} for n, row in enumerate(ROWS)]], ids=len)
+def test_few_labels_are_refused(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(DataError, match="align needs at least 20 labels, 2 or more of them yes and 2 or more no"):
-        align(ROWS[:19], "relevancy_check", judge=ScriptedJudge(strict), ledger=None)
+        AlignmentTask.of(rows, "relevancy_check", judge=ScriptedJudge(strict))
+
+
+def test_whole_groups_are_taken_for_examples_and_no_more_than_a_fifth_of_the_labels() -> None:
+    rows = [{**row, "group": str(n // 7)} for n, row in enumerate(ROWS)]
+    task = AlignmentTask.of(rows, "relevancy_check", judge=ScriptedJudge(strict))
+    assert (len(task.pool), len(task.rest)) == (22, 98)
+    assert not {sample.group for sample in task.pool} & {sample.group for sample in task.rest}
 
 
 def test_choices_get_the_label_whose_value_is_that_of_people() -> None:

@@ -279,6 +279,22 @@ def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
     assert list_calibrations(tmp_path / "ledger.db") == ()
 
 
+def test_a_calibration_that_was_stopped_is_not_saved(tmp_path: Path):
+    stop, calls = StopSignal(), list[str]()
+
+    class Stops(Judge):
+        async def answer(self, question: Any, repeat: int = 0) -> Any:
+            calls.append(question.kind)
+            if len(calls) == 5:  # of 8
+                stop.request("enough")
+            return await LexicalJudge().answer(question, repeat)
+
+    made = calibrate(ROWS, judge=Stops(), ledger=tmp_path / "ledger.db", stop=stop, concurrency=1)
+    assert made.stop_reason
+    assert 0 < len(made.pairs) < len(ROWS)
+    assert list_calibrations(tmp_path / "ledger.db") == ()
+
+
 def in_languages(n: int = 120) -> list[dict[str, Any]]:
     """Answers in three languages. The judge can't read those in Finnish, and says that all are supported."""
     good = {"output": "Paris is in France.", "context": ["Paris is in France."]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from evalstone import (
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused
 from evalstone.judges import Cascade, DecisionJudge, DecisionOrText, ModelJudge, Panel, SentenceJudge
 from evalstone.questions import ClaimSupported, ListClaims
+from evalstone.questions.limits import ContextLimits
 from evalstone.scorers import PerTurn, Pipeline, PromptStep
 from tests.serving import Response, Server, serving
 
@@ -190,20 +192,25 @@ def test_a_scorer_that_needs_text_is_refused_before_the_run() -> None:
         assert run["polite"].mean == 0
 
 
-@pytest.mark.parametrize(
-    "door",
-    [
-        lambda judge: score("toxicity", output="a", judge=judge, ledger=None),
-        lambda judge: Live("toxicity", judge=judge, process=False),
-        lambda judge: guard(max={"toxicity": 0.5}, judge=judge, timeout=1),
-        lambda judge: dry_run([{"output": "a"}], "toxicity", judge=judge),
-        lambda judge: calibrate([{"output": "a", "label": 1}], "toxicity", judge=judge, ledger=None),
-    ],
-    ids=["score", "live", "guard", "dry run", "calibrate"],
-)
-def test_every_door_refuses_a_scorer_that_needs_text(door: Any) -> None:
+NOBODY = "systemone/jev(http://127.0.0.1:9)"
+DOORS: dict[str, Callable[[], object]] = {
+    "score": lambda: score("toxicity", output="a", judge=NOBODY, ledger=None),
+    "live": lambda: Live("toxicity", judge=NOBODY, process=False),
+    "guard": lambda: guard(max={"toxicity": 0.5}, judge=NOBODY, timeout=1),
+    "dry run": lambda: dry_run([{"output": "a"}], "toxicity", judge=NOBODY),
+    "calibrate": lambda: calibrate([{"output": "a", "label": 1}], "toxicity", judge=NOBODY, ledger=None),
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_every_door_refuses_a_scorer_that_needs_text(door: Callable[[], object]) -> None:
     with pytest.raises(ConfigError, match=r"^toxicity asks find_toxicity, and decision\(systemone/jev.*writes no text"):
-        door("systemone/jev(http://127.0.0.1:9)")
+        door()
+
+
+def test_a_quarter_of_the_window_is_for_the_decisions() -> None:
+    judge = DecisionJudge("systemone/jev", context_window=4000)
+    assert judge.context_limits == ContextLimits(3000, 2, longest=3000, window=4000)
 
 
 def test_a_pipeline_is_refused_for_the_steps_that_need_text() -> None:

@@ -313,6 +313,11 @@ def test_what_it_cannot_answer_it_declines(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(run.records[0].outcome, Skipped)
 
 
+def test_blank_passages_are_none(tmp_path: Path) -> None:
+    folder = save_verifier(tmp_path)
+    assert verified(folder, "", " \u200b") == verified(folder) == (["not_mentioned"], [0, 1, 0])
+
+
 def test_half_a_character_is_read_as_an_unknown_one(tmp_path: Path) -> None:
     folder = save_verifier(tmp_path)
     assert verified(folder, "yes \udfff", claims=("it is \ud800 free",))[0] == ["supported"]

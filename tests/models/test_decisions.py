@@ -347,6 +347,9 @@ def test_a_negative_zero_is_zero() -> None:
 def test_rounded_probabilities_are_scaled_to_a_sum_of_one() -> None:
     rounded = {"supported": 0.3334, "contradicted": 0.3334, "not_mentioned": 0.3334}
     assert distribution(CHOICE, rounded) == pytest.approx(dict.fromkeys(CHOICE.options, 1 / 3))
+    for off in (0.9985, 1.0015):
+        with pytest.raises(ReplyError, match=f"sum is {off}, not 1"):
+            distribution(CHOICE, {"supported": off - 0.5, "contradicted": 0.25, "not_mentioned": 0.25})
 
 
 HOSTILE: list[tuple[Reply, str]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast, get_args
@@ -383,6 +384,37 @@ def test_descriptions_in_the_schema_of_a_callers_type_are_sent() -> None:
     assert "swear" not in tone.instructions
     assert 'Decide about "polite" only.' in polite.instructions
     assert "A name in brackets, such as [output], stands for the material of that name." in polite.instructions
+
+
+class Share(float, enum.Enum):
+    """Numbers of a caller."""
+
+    NONE = 0.25
+    HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Stars:
+    """A reply with a whole number from a list."""
+
+    stars: Literal[1, 2, 5]
+
+
+class GiveStars(Question[Stars]):
+    """How many stars?"""
+
+    kind = "give_stars"
+    output: str
+    prompt: Prompt = Prompt("", "How many stars does {{output}} deserve?")
+
+
+def test_a_whole_number_from_a_list_is_the_likeliest_one() -> None:
+    assert read_decisions(GiveStars(output="o"), [{"1": 0.4, "2": 0.1, "5": 0.5}]).value == Stars(5)
+
+
+def test_a_member_of_the_callers_numbers_is_the_likeliest_one() -> None:
+    question = own(AnswerAs, answer=AnswerForm(Share))
+    assert read_decisions(question, [{"0.25": 0.4, "0.5": 0.6}]).value is Share.HALF
 
 
 @pytest.mark.parametrize("kind", [Literal[1, 2, 3], Literal[1_000_000, 1_000_001]])
