@@ -58,6 +58,7 @@ REASON = "the answer makes no claim"
 COMMANDS = {
     "report": ["report", "{a}"],
     "compare": ["compare", "{a}", "{b}"],
+    "compare --unpaired": ["compare", "--unpaired", "{a}", "{b}"],
     "gate": ["gate", "{a}", "--min", "token_f1=0.1"],
 }
 
@@ -235,7 +236,7 @@ def read(samples: int, folder: Path) -> None:
         ]
         seconds, cpu, megabytes, status = measured(command)
         took = f"{seconds:6.1f} s  {cpu:6.1f} s of CPU  {megabytes:6.0f} MB"
-        print(f"{name:8} of {samples * len(SCORERS):,} records: {took}  (status {status})")
+        print(f"{name:18} of {samples * len(SCORERS):,} records: {took}  (status {status})")
 
 
 class Row(NamedTuple):

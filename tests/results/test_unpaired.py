@@ -43,6 +43,10 @@ def test_runs_without_a_common_sample_are_compared_by_their_means() -> None:
 def test_common_samples_are_noted() -> None:
     result = compare(run_of(LOW), run_of(HIGH), unpaired=True)
     assert note("could_be_paired", "caution", runs=("A", "B"), samples=30) in result.notes
+    # Of the 20 samples in both, one has no score in the first run, and another one none in the second.
+    first, second = ["1"] * 12 + ["skip"] + ["1"] * 17, ["skip"] + ["1"] * 29
+    result = compare(other(first, 0), other(second, 10), unpaired=True)
+    assert note("could_be_paired", "caution", runs=("A", "B"), samples=18) in result.notes
 
 
 def test_missing_scores_count_as_any_score_unless_they_are_ignored() -> None:

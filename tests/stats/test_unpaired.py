@@ -7,6 +7,7 @@ import pytest
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.packed_scores import LARGE, PackedEnds, PackedScores
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
 from evalstone.types import note
 
@@ -143,3 +144,20 @@ def test_missing_scores_have_groups_and_weights_and_known_ends() -> None:
     assert ends is not None
     assert_within(ends, compared([*A, 0.6], B), compared([*A, 0.4], B))
     assert compare_unpaired([None, None], B) is None
+
+
+def test_many_scores_give_what_a_list_of_them_gives() -> None:
+    numbers = np.random.default_rng(1)
+    packed: list[PackedScores] = []
+    listed: list[list[float | None]] = []
+    ends: list[PackedEnds] = []
+    for least in (0.0, 0.1):
+        values = numbers.uniform(least, 1, LARGE + 5)
+        values[[3, 77]] = math.nan
+        packed.append(PackedScores(values))
+        listed.append([None if math.isnan(value) else value for value in values.tolist()])
+        ends.append(PackedEnds(values, [3, 77], [(0.0, 1.0), (0.0, 0.5)]))
+    result = compare_unpaired(packed[0], packed[1], ends=(ends[0], ends[1]))
+    assert result == compare_unpaired(listed[0], listed[1], ends=([*ends[0]], [*ends[1]]))
+    assert result is not None
+    assert result.missing == 4

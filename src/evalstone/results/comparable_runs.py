@@ -23,6 +23,7 @@ from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
+from evalstone.stats.packed_scores import index_of
 from evalstone.types import USER_METADATA, Failed, Note, Sample, metadata_at, note
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def unpaired_runs(
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, found = _differences(a, b, scorers)
     found += _stopped_notes(a, b, paired=False)
-    if common := len(_in_both(a, b, pairs)):
+    if common := _scored_in_both(a, b, scorers):
         found.append(note("could_be_paired", "caution", samples=common))
     return pairs, _allowed(mismatches, found, allow_mismatch)
 
@@ -237,18 +238,23 @@ def _stopped_notes(a: Run, b: Run, *, paired: bool) -> Iterator[Note]:
             yield note("stopped_by_gate", "warning", run=name, paired=paired)
 
 
-def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
-    """The samples with a score in both runs; empty if it is not clear which ones these are."""
+def _scored_in_both(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> int:
+    """How many samples and trials a scorer scored in both runs; 0 if it is not clear which ones these are."""
+    import numpy as np  # noqa: PLC0415 - as in `stats`
+
     try:
         pairing = pair_samples(a, b)
     except ConfigError:  # an unpaired comparison needs no pairs
-        return set()
-    common: set[str] = set()
-    for a_scores, b_scores in (of.scores for of in pairs):
-        for x, y in zip(*pairing.match(a_scores.names, b_scores.names), strict=True):
-            if a_scores.values[x] is not None and b_scores.values[y] is not None:
-                common.add(a_scores.names[x])
-    return common
+        return 0
+    found = np.zeros(a.columns.size, np.bool_)
+    for ours, theirs in scorers:
+        rows, others = a.columns.rows(ours.signature, ("score",)), b.columns.rows(theirs.signature, ("score",))
+        places, _ = pairing.match(a.columns.keys(rows), b.columns.keys(others))
+        cases: Any = a.columns.cases(rows)
+        if places != range(len(rows)):
+            cases = np.asarray(cases, np.int64)[index_of(places)]
+        found[index_of(cases)] = True
+    return int(found.sum())
 
 
 def _allowed(

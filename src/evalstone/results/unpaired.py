@@ -57,7 +57,8 @@ def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missin
 
 def _units(scores: Scores) -> int:
     """The number of independent samples or groups with a score."""
-    labels = scores.labels or range(len(scores))
+    if (labels := scores.labels) is None:
+        return len(scores.known_values)
     return len({label for label, value in zip(labels, scores.values, strict=True) if value is not None})
 
 

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from evalstone.stats._arrays import column, same_length
+from evalstone.stats._arrays import both_ends, column, differ, has_value, same_length, values_at
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.intervals import MOVER, Ends, Interval, check_confidence, check_weights, ends_of, mover
+from evalstone.stats.packed_scores import packed
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.partly_known import REFERENCE, PartlyKnown
 from evalstone.stats.roots import root
@@ -169,12 +171,12 @@ class _RunMean:
         """None without a score."""
         same_length(**{name: values, "groups": groups, "weights": weights, "ends": ends})
         check_weights(weights)
-        at = [place for place, value in enumerate(values) if value is not None]
-        scores: list[float] = column(name, [x for x in values if x is not None], 0.0, scale).tolist()
+        scored = has_value(values)
+        scores = packed(column(name, values_at(values, scored), 0.0, scale))
         if not scores:
             return None
-        known_groups = None if groups is None else [groups[place] for place in at]
-        known_weights = None if weights is None else [weights[place] for place in at]
+        known_groups = None if groups is None else values_at(groups, scored)
+        known_weights = None if weights is None else values_at(weights, scored)
 
         def mean(
             of: Sequence[float], groups: Sequence[Hashable] | None, weights: Sequence[float] | None
@@ -185,11 +187,11 @@ class _RunMean:
         if ends is None:
             ends = [ends_of(value, scale) for value in values]
         lowest = highest = known
-        missing = sum(low != high for low, high in ends)
+        missing = int(differ(ends).sum())
         if missing:
             lowest, highest = (
-                mean(column("ends", [pair[side] for pair in ends], 0.0, scale).tolist(), groups, weights)
-                for side in (0, 1)
+                mean(packed(column("ends", cast("Sequence[float]", side), 0.0, scale)), groups, weights)
+                for side in both_ends(ends)
             )
         return cls(
             n=len(scores),
