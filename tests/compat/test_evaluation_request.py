@@ -45,6 +45,8 @@ class Message:
         (SimpleNamespace(text="attribute"), "attribute"),
         (SimpleNamespace(page_content="attribute"), "attribute"),
         (Message(), "a message"),
+        ({"chunk": "of a store", "score": 0.5}, "of a store"),
+        (SimpleNamespace(node=SimpleNamespace(text="of LlamaIndex"), score=0.5), "of LlamaIndex"),
         ("two\nlines", "two\nlines"),
         ("{braces} and {{query}}", "{braces} and {{query}}"),
     ],
@@ -73,9 +75,16 @@ def test_one_text_in_the_place_of_the_list_is_one_document() -> None:
         ({"response_content": "a", "reference": ["r"]}, "reference must be text, not list"),
         ({"response_content": "a", "data_list": None}, "data_list must be a list of documents, not NoneType"),
         ({"response_content": "a", "data_list": {"text": "d"}}, "data_list must be a list of documents, not dict"),
-        ({"response_content": "a", "data_list": ["d", 3]}, "document 2 must be text, .* not int"),
-        ({"response_content": "a", "data_list": [{"body": "d"}]}, "document 1 must be text, .* not dict"),
-        ({"response_content": "a", "data_list": [{"text": ["d"]}]}, "document 1: text must be text, not list"),
+        (
+            {"response_content": "a", "data_list": ["d", 3]},
+            "document 2 must be text or an object with text, .* or chunk, not 3",
+        ),
+        ({"response_content": "a", "data_list": [{"body": "d"}]}, "document 1 must be text or an object with text, "),
+        ({"response_content": "a", "data_list": [{"text": ["d"]}]}, "document 1 must be text or an object with text, "),
+        (
+            {"response_content": "a", "data_list": [SimpleNamespace(text=["d"])]},
+            "document 1 must be text or an object with text, ",
+        ),
     ],
 )
 def test_a_request_with_a_wrong_field_is_refused(fields: dict[str, Any], told: str) -> None:

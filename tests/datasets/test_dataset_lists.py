@@ -226,6 +226,7 @@ class NodeWithScore:
         {"It's old.", "Bern is a city."},
         frozenset({"It's old.", "Bern is a city."}),
         numpy.array(["Bern is a city.", "It's old."]),
+        polars.Series(["Bern is a city.", "It's old."]),
         ("Bern is a city.", {"text": "It's old."}),
         [{"node": {"text": "Bern is a city."}, "score": 1.0}, {"kwargs": {"page_content": "It's old."}}],
     ],
@@ -237,6 +238,28 @@ def test_documents_of_libraries_and_sets_are_passages(value: Any) -> None:
     assert sample_from({"contexts": value}).context == PASSAGES
     (sample,) = load(pandas.DataFrame({"output": ["a"], "contexts": [value]}))
     assert sample.context == PASSAGES
+
+
+def test_a_series_of_polars_as_text_is_refused() -> None:
+    with pytest.raises(DataError, match="context must be a list, not objects as Python prints them"):
+        sample_from({"output": "a", "context": str(polars.Series(["Bern is a city.", "It's old."]))})
+
+
+def test_a_dataset_of_hugging_face_gives_rows_whatever_its_format() -> None:
+    class Formatted:
+        rows = ({"output": "a", "context": ["p"]},)
+
+        def __init__(self, format: str | None = "pandas") -> None:
+            self.format = format
+
+        def with_format(self, format: str | None) -> Formatted:
+            return Formatted(format)
+
+        def __iter__(self) -> Iterator[Any]:
+            return (row if self.format is None else pandas.DataFrame(row) for row in self.rows)
+
+    (sample,) = load(Formatted())
+    assert sample.context == ("p",)
 
 
 def test_an_object_of_nulls_is_no_passage_as_in_parquet_files() -> None:

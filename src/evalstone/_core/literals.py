@@ -31,6 +31,7 @@ _OBJECTS = re.compile(
     r"|(?:(?:np\.|numpy\.|pd\.)?(?:array|Series|Index|deque|tensor|dict_values|dict_keys)|frozenset|set)\(\s*[\[{(]"
     r"|(?:Document|TextNode|NodeWithScore|ScoredPoint|Row|[A-Z]\w*Message)\(\s*\w+\s*="
     r"|page_content=['\"]"
+    r"|shape: \(\d+,\)\s+Series: "  # of polars
     r"|<[\w.]+ (?:object )?at 0x[0-9a-fA-F]+>"
 )
 _CALLS = re.compile(r"[:\[,(]\s*+(?:b\"|[A-Za-z_][\w.]*+\()")

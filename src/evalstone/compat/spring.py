@@ -8,7 +8,6 @@ session, ledger and budget as every run, and compares the score with a threshold
 from __future__ import annotations
 
 import difflib
-import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,14 +15,23 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from evalstone._core.declarations import Range, Rule, check_settings
-from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.guards import is_sequence
 from evalstone._core.prompts import Prompt
 from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.values import Value
-from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError, invalid
+from evalstone.errors import (
+    BudgetExceeded,
+    ConfigError,
+    DataError,
+    JudgeError,
+    OutcomeError,
+    PromptError,
+    ReplyError,
+    invalid,
+)
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.parse import parse_judge
 from evalstone.questions.base import Question
@@ -40,6 +48,7 @@ from evalstone.scorers.rag.graded import (
     default_prompt,
 )
 from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, reaches, total_cost
+from evalstone.types.documents import document_text
 
 __all__ = [
     "AnswerCorrectnessEvaluator",
@@ -73,9 +82,9 @@ class EvaluationRequest:
 
     Attributes:
         user_text: The user's question.
-        data_list: The documents that the response is based on: texts, or objects or mappings with a `text`, `content`
-            or `page_content`, like the documents of Spring AI, LlamaIndex, Haystack and LangChain. Only their texts are
-            kept; blank documents and those without text (media) are left out. A single text is one document.
+        data_list: The documents that the response is based on: texts, or objects or mappings with a `text`, `content`,
+            `page_content` or `chunk`, like the documents of Spring AI, LlamaIndex, Haystack and LangChain. Only their
+            texts are kept; blank documents and those without text (media) are left out. A single text is one document.
         response_content: The response to judge.
         reference: The correct answer.
         metadata: Anything else; never judged.
@@ -108,29 +117,16 @@ class EvaluationRequest:
         documents = (self.data_list,) if isinstance(self.data_list, str) else self.data_list
         if not is_sequence(documents):
             raise ConfigError(invalid("data_list", "a list of documents", documents, type(documents).__name__))
-        texts = [_document_text(item, number) for number, item in enumerate(documents, start=1)]
+        try:
+            texts = [document_text(item, f"document {number}") for number, item in enumerate(documents, start=1)]
+        except DataError as error:
+            raise ConfigError(error) from None
         object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and not is_blank(text)))
 
     @property
     def documents(self) -> tuple[str, ...]:
         """The texts of the documents, in order."""
         return cast("tuple[str, ...]", self.data_list)
-
-
-def _document_text(item: Any, number: int) -> str | None:
-    if item is None or isinstance(item, str):
-        return item
-    absent = object()
-    read = item.get if is_mapping(item) else functools.partial(getattr, item)
-    values: dict[str, Any] = {name: read(name, absent) for name in ("text", "content", "page_content")}
-    present = {name: value for name, value in values.items() if value is not absent and not callable(value)}
-    if not present:
-        kind = type(item).__name__
-        raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
-    for name, value in present.items():
-        if value is not None and not isinstance(value, str):
-            raise ConfigError(f"document {number}: ", invalid(name, "text", value, type(value).__name__))
-    return next((value for value in present.values() if value is not None), None)
 
 
 @dataclass(frozen=True)

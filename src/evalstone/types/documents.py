@@ -36,14 +36,32 @@ def read_passages(value: object) -> list[str | None]:
     return _passages(value)
 
 
+def document_text(item: object, name: str) -> str | None:
+    """The text of a document, as that of a passage; None if it has none, such as an image.
+
+    name: What the document is called in errors.
+
+    Raises DataError for anything that has no place for a text, or another value in it.
+    """
+    text = item if item is None or isinstance(item, str) else _inner(item)
+    if isinstance(text, str) or item is None:
+        return text
+    values = _values(item)
+    if values.keys().isdisjoint(_NAMES) or any(values.get(each) is not None for each in (*_NAMES, *_AROUND)):
+        raise DataError(invalid(name, _EXPECTED, item))
+    return None
+
+
 def _passages(value: object) -> list[str | None]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, Set):
         items = cast("Set[object]", value)
         return [*sorted(_passage(item, number) for number, item in enumerate(items, start=1) if item is not None)]
-    if callable(tolist := getattr(value, "tolist", None)):
-        value = tolist()
+    for method in ("tolist", "to_list"):  # of numpy and pandas, of polars
+        if callable(listed := getattr(value, method, None)):
+            value = listed()
+            break
     if is_sequence(value):
         return [None if _is_missing(item) else _passage(item, number) for number, item in enumerate(value, start=1)]
     if (titled := _titled(value)) is not None:
@@ -65,23 +83,31 @@ def _passage(item: object, number: int) -> str:
             return _under_title(first, second)  # of HotpotQA
         if isinstance(second, int | float):
             item = first  # a document and its score
-    text = item if isinstance(item, str) else _inner(item)
-    if isinstance(text, str):
-        return text
-    raise DataError("must be a list of passages; ", invalid(f"passage {number}", _EXPECTED, item))
+    try:
+        text = document_text(item, f"passage {number}")
+    except DataError as error:
+        raise DataError("must be a list of passages; ", error) from None
+    if text is None:
+        raise DataError("must be a list of passages; ", invalid(f"passage {number}", _EXPECTED, item))
+    return text
 
 
 def _inner(item: object) -> Any:
     """What an object has under the first of the names of a passage's text; None for anything else."""
-    if is_mapping(item):
-        by_name = {normal(str(key)): value for key, value in item.items()}
-    else:
-        by_name = {normal(name): getattr(item, name, None) for name in _ATTRIBUTES}
+    by_name = _values(item)
     text = next((by_name[name] for name in _NAMES if by_name.get(name) is not None), None)
     if text is not None:
         return text if is_mapping(item) or isinstance(text, str) else None
     around = next((by_name[name] for name in _AROUND if by_name.get(name) is not None), None)
     return None if around is None or isinstance(around, str) else _inner(around)
+
+
+def _values(item: object) -> dict[str, Any]:
+    """What an object has, by the names that it may have a text or another object under."""
+    if is_mapping(item):
+        return {normal(str(key)): value for key, value in item.items()}
+    values = ((name, getattr(item, name)) for name in _ATTRIBUTES if hasattr(item, name))
+    return {normal(name): value for name, value in values if not callable(value)}
 
 
 def _titled(value: object) -> list[str | None] | None:
