@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.cli.ci import ci
+from evalstone._core.redaction import register_settings
+from evalstone.cli.ci import LONGEST_SUMMARY, ci
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import declared
 from tests.cli.conftest import Evalstone
@@ -88,6 +89,7 @@ def test_without_a_baseline_its_checks_are_inconclusive_and_no_others(
     undecided = [each for each in gate["decisions"] if each["verdict"] == "inconclusive"]
     of_baseline = [each for each in gate["decisions"] if each["kind"] == "max_regression"]
     assert undecided == of_baseline
+    assert not any(said in each["notes"] for each in gate["decisions"] if each not in of_baseline)
     assert [each["notes"] for each in of_baseline] == [[said]] * (left_out != "max_regression")
     asked = "--inconclusive pass" in done.stderr
     assert asked is (inconclusive == "report" and left_out != "max_regression")
@@ -115,9 +117,44 @@ def test_a_baseline_is_compared_without_a_threshold_of_it(project: Path, evalsto
     outputs(project, 6)
     done = evalstone("ci", "-q", "--baseline", "last", "--json")
     run, gate, comparison = map(json.loads, done.stdout.splitlines())
-    assert (done.returncode, gate["verdict"]) == (0, "pass")
+    assert (done.returncode, gate["verdict"], gate["baseline"]) == (0, "pass", None)
     assert run["format"] != comparison["format"]
     assert comparison["scorers"][0]["difference"]["estimate"] == pytest.approx(-0.4)
+    assert evalstone("ci", "-q", "--out", "before").returncode == 0
+    same = evalstone("ci", "-q", "--out", "before", "--baseline", "before")
+    assert (same.returncode, "are the same folder" in same.stderr) == (2, True)
+    outputs(project, 6, 9)
+    other = evalstone("ci", "-q", "--baseline", "before", "--allow-mismatch")
+    assert (other.returncode, "difference" in other.stdout) == (0, True), other.stderr
+
+
+def test_a_run_that_is_broken_off_checks_nothing_and_is_no_pass(project: Path, evalstone: Evalstone) -> None:
+    (project / "gone.py").write_text(
+        "from evalstone.errors import TargetRefused\n\n\ndef answer(input):\n    raise TargetRefused('access denied')\n"
+    )
+    settings = (project / "evalstone.toml").read_text()
+    (project / "evalstone.toml").write_text('target = "gone.py:answer"\n' + settings)
+    done = evalstone("ci", "-q", "--json", "--junit", "j.xml", "--inconclusive", "pass")
+    run = evalstone("run", "d.jsonl", "-q", "--target", "gone.py:answer", "-s", "contains", "--out", "other")
+    assert done.returncode == run.returncode != 0, done.stderr
+    assert "access denied" in done.stderr
+    assert "To resume" in done.stderr or "to resume" in done.stderr
+    assert "✓ pass" not in done.stdout
+    shown = evalstone("ci", "-q", "--inconclusive", "pass")
+    assert (shown.returncode, shown.stdout) == (done.returncode, "")
+
+
+def test_why_no_sample_was_scored_is_said(project: Path, evalstone: Evalstone) -> None:
+    (project / "mine.py").write_text(
+        "from evalstone import Skipped, scorer\n\n\n"
+        "@scorer\ndef mine(*, output):\n    return Skipped('nothing to judge')\n"
+    )
+    settings = (project / "evalstone.toml").read_text()
+    (project / "evalstone.toml").write_text(
+        settings.replace('"contains"', '"mine.py:mine"').replace("contains =", "mine =")
+    )
+    done = evalstone("ci", "-q", "--inconclusive", "pass")
+    assert (done.returncode, "no sample was scored: nothing to judge" in done.stderr) == (3, True), done.stderr
 
 
 def test_the_result_is_added_to_the_summary_of_the_step(project: Path, evalstone: Evalstone) -> None:
@@ -129,6 +166,35 @@ def test_the_result_is_added_to_the_summary_of_the_step(project: Path, evalstone
     assert "There is no baseline before" in text
     done = evalstone("ci", "-q", env={"GITHUB_STEP_SUMMARY": str(project)})
     assert (done.returncode, "The summary can't be written" in done.stderr) == (4, True)
+
+
+def test_a_summary_fits_into_the_step_and_has_no_secrets(
+    project: Path, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-" + "q7Zx2Lw9" * 4
+    register_settings({"api_key": secret})
+    outputs(project, 5)
+    (project / f"{secret}.jsonl").write_text((project / "d.jsonl").read_text().replace('"no"', f'"no {secret}"'))
+    (project / "evalstone.toml").write_text(
+        (project / "evalstone.toml").read_text().replace("d.jsonl", f"{secret}.jsonl")
+    )
+    summary = project / "summary.md"
+
+    def summarized(longest: int) -> str:
+        summary.unlink(missing_ok=True)
+        monkeypatch.setattr("evalstone.cli.ci.LONGEST_SUMMARY", longest)
+        evalstone("ci", "-q", env={"GITHUB_STEP_SUMMARY": str(summary)})
+        return summary.read_text("utf-8")
+
+    assert LONGEST_SUMMARY == 2**20
+    whole = summarized(LONGEST_SUMMARY)
+    assert "no ***" in whole
+    assert secret not in whole
+    size = len(whole.encode())
+    shorter = summarized(size - 200)
+    assert shorter.startswith("\n### \\*\\*\\*.jsonl")
+    assert "no ***" not in shorter
+    assert summarized(50) == "\nThe result is too long for a summary; it has 50 bytes at most.\n"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.cli.init import FILES, KINDS, texts
+from evalstone.cli.init import FILES, KINDS, WORKFLOW, texts
 from tests.cli.conftest import Evalstone
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -72,6 +72,35 @@ def test_lines_are_added_to_gitignore_once(tmp_path: Path, evalstone: Evalstone)
     (tmp_path / ".gitignore").write_bytes(b"\xff\n.evalstone")
     evalstone("init", "--kind", "rag")
     assert (tmp_path / ".gitignore").read_bytes() == b"\xff\n.evalstone\n/results/\n"
+
+
+@pytest.mark.parametrize(
+    ("git", "folder", "moved"),
+    [
+        ([".git"], "sub/deep", True),
+        ([".git", "sub/deep/.git"], "sub/deep", False),
+        ([".git"], ".", False),
+        ([], "sub", False),
+    ],
+)
+def test_where_github_looks_for_the_workflow_is_said(
+    git: list[str], folder: str, moved: bool, tmp_path: Path, evalstone: Evalstone
+) -> None:
+    for name in git:
+        (tmp_path / name).mkdir(parents=True)
+    done = evalstone("init", folder, "--kind", "rag")
+    assert done.returncode == 0, done.stderr
+    said = f"GitHub runs workflows in {tmp_path / '.github'} only: move {WORKFLOW} there"
+    assert (said in " ".join(done.stderr.split())) is moved
+    enter = "" if folder == "." else f"cd {folder} && "
+    assert done.stdout.partition("Next:\n")[2].startswith(f"{enter}evalstone ci ")
+
+
+def test_a_folder_named_gitignore_is_in_the_way(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / ".gitignore").mkdir()
+    done = evalstone("init", "--kind", "rag")
+    assert (done.returncode, tree(tmp_path)) == (2, {})
+    assert "nothing is written, because these exist: .gitignore" in done.stderr
 
 
 def test_a_kind_is_needed_and_a_folder_that_can_be_written(tmp_path: Path, evalstone: Evalstone) -> None:

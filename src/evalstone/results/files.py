@@ -23,7 +23,7 @@ from evalstone.datasets.part_samples import BlockSamples
 from evalstone.datasets.read_samples import StoredSamples
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
-from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.errors import ConfigError, DataError, EvalstoneError, absent
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import remove_blocks, write_blocks
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks
@@ -227,7 +227,9 @@ def _read_blocks(folder: Location) -> Run:
     """A run in blocks. Its samples are those of its plan, if it was planned, or else those in the folder."""
     file = folder / SUMMARY
     if file.found() is None:
-        raise ConfigError(f"{folder} has no results in blocks: {SUMMARY} is missing")
+        problem = f"{folder} has no results in blocks: {SUMMARY} is missing"
+        # A store has no empty folders: without a file, there is none.
+        raise ConfigError(problem if folder.files() else absent("run", problem))
     summary = _summary_in(file.read(), str(file))
     scorers = [ScorerInfo.of(stored) for stored in RunMetadata.of(summary, str(file)).scorers]
     try:

@@ -62,5 +62,6 @@ def test_data_and_results_may_be_in_a_bucket(bucket: str) -> None:
     assert run.dataset_version == evalstone.load(f"{bucket}/lines.jsonl").version
     with pytest.raises(ConfigError, match="no file matches s3://bucket/none/"):
         score_shard(f"{bucket}/none/*.parquet", "exact_match", 1, 1, out=out)
-    with pytest.raises(ConfigError, match=r"has no results in blocks: summary\.json is missing"):
+    with pytest.raises(ConfigError, match=r"has no results in blocks: summary\.json is missing") as absent:
         evalstone.read_run(f"{bucket}/nothing")
+    assert absent.value.kind == "missing"
