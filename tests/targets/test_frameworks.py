@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -107,6 +108,48 @@ class Remembering(Graph):
         return {"messages": [*messages]}
 
 
+class Waiting(Remembering):
+    """A graph whose checkpointer only works in a thread, as SqliteSaver does."""
+
+    async def aget_state(self, config: Mapping[str, Any]) -> Any:
+        raise NotImplementedError("The SqliteSaver does not support async methods.")
+
+    def get_state(self, config: Mapping[str, Any]) -> Any:
+        return SimpleNamespace(values=self.stored.get(config["configurable"]["thread_id"]))
+
+    def invoke(self, state: Any, config: Any = None) -> Any:
+        return asyncio.run(super().ainvoke(state, config))
+
+    async def ainvoke(self, state: Any, config: Any = None) -> Any:
+        raise NotImplementedError("The SqliteSaver does not support async methods.")
+
+
+@dataclass
+class Person:
+    name: str
+
+
+@dataclass
+class Settings:
+    style: str = "brief"
+
+
+class Words(TypedDict):
+    style: str
+
+
+class InContext(Graph):
+    """A graph whose runs have a context."""
+
+    def __init__(self, kind: type | None) -> None:
+        super().__init__(Messages, said)
+        self.context_schema = kind
+
+    async def ainvoke(self, state: Any, *, context: Any = None) -> Any:
+        self.seen.append((state, context))
+        return self.work(state)
+
+
 class Chain:
     """A runnable of LangChain: its schema is JSON schema."""
 
@@ -159,6 +202,16 @@ def properties(*names: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
         ),
         (Chain(Said(), anyOf=[TEXT, {"$ref": "#/$defs/P"}, LIST]), [ASKED], None),
         (Chain("In 1815.", **TEXT), CASE["input"], None),
+        (Chain("In 1815.", title="anything_input"), CASE["input"], None),
+        (Chain("In 1815.", properties={"root": {"title": "Root"}}, required=["root"]), CASE["input"], None),
+        (
+            Chain("In 1815.", **properties("question", "chat_history", required=("question", "chat_history"))),
+            {"question": CASE["input"], "chat_history": []},
+            None,
+        ),
+        (InContext(Settings), ({"messages": [ASKED]}, Settings("brief")), None),
+        (InContext(Words), ({"messages": [ASKED]}, None), None),
+        (InContext(None), ({"messages": [ASKED]}, None), None),
     ],
 )
 def test_an_object_gets_what_its_schema_names_and_its_answer_is_read(value: Any, given: Any, context: Any) -> None:
@@ -172,10 +225,11 @@ def test_an_object_gets_what_its_schema_names_and_its_answer_is_read(value: Any,
     ("value", "problem"),
     [
         (
-            Chain("", title="Anything"),
+            Chain("", type="object", additionalProperties=True),
             r"has no schema that says what it takes: wrap it .*def agent\(\*, input\): return",
         ),
-        (Chain("", properties={"root": {}}), r"has no schema that says what it takes"),
+        (Chain("", properties={"root": {"type": "object"}}), r"has no schema that says what it takes"),
+        (InContext(Person), r"needs a context of its own: wrap it .*graph.invoke\(…, context=Person\(…\)\)"),
         (
             Chain("", **properties("question", "language", required=("question", "language"))),
             r"takes question and lang",
@@ -211,8 +265,17 @@ def test_a_state_without_an_answer_fails_the_sample(state: Any, problem: str) ->
     assert problem in outcome.error
 
 
-def test_a_graph_that_stores_conversations_gets_each_message_once() -> None:
-    graph = Remembering()
+def test_a_chain_gets_the_messages_before_the_question_as_its_history() -> None:
+    chain = Chain("In 1815.", **properties("input", "history", required=("input",)))
+    evaluate([{"id": "a", "messages": DIALOG, "reference": "1815"}], "contains", target=chain, ledger=None)
+    (given,) = chain.seen
+    assert given["input"] == "When was Ada born?"
+    assert [message["role"] for message in given["history"]] == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("kind", [Remembering, Waiting])
+def test_a_graph_that_stores_conversations_gets_each_message_once(kind: type[Remembering]) -> None:
+    graph = kind()
     case: dict[str, Any] = {"id": "a", "messages": DIALOG, "reference": "1815"}
     run = evaluate([case], "contains", target=graph, user=ScriptedUser(script=["And Alan?"]), trials=2, ledger=None)
     assert [record.value for record in run] == [1, 1]

@@ -17,6 +17,7 @@ from evalstone._core import sync
 from evalstone._core.addresses import built
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_object
+from evalstone._core.names import normal
 from evalstone.agents.formats.values import plain
 from evalstone.agents.messages import structured_text
 from evalstone.datasets.columns import field_of
@@ -27,6 +28,8 @@ from evalstone.types import Message
 
 _OTHERS = ("context", "instructions", "metadata")
 """The fields of a sample that only a declared input gets: a state may have them for what the graph itself finds."""
+_HISTORY = ("chathistory", "history")
+"""Names of an entry for the messages before the question."""
 
 
 class Runnable(Protocol):
@@ -78,33 +81,44 @@ class AskedRunnable(Asked):
     """A graph or a chain: an object with `ainvoke` or `invoke`."""
 
     given: Mapping[str, str] | str
-    """The sample field of each entry of its input; or of the whole input."""
+    """The sample field of each entry of its input, or "history"; or of the whole input."""
     named: str
+    context: Any = None
+    """The context of a run, with its defaults, if a graph has one."""
 
     @property
     def takes(self) -> Sequence[str]:
         whole = [self.given] if isinstance(self.given, str) else [*self.given.values()]
+        if "history" in whole:  # the question is the last message
+            whole = ["messages", *(name for name in whole if name not in ("history", "input"))]
         return [*whole, "thread"] if _keeps_state(self.value) else whole
 
     async def __call__(self, *, thread: str = "", **fields: Any) -> object:
         """Ask it once. A graph that stores conversations already has what was said before in this one."""
         config = ({"configurable": {"thread_id": thread}},) if thread else ()
-        if config and "messages" in fields and (await self._stored(*config)):
+        is_stored, is_async = await self._stored(*config) if config else (False, True)
+        if "messages" in fields and is_stored:
             fields["messages"] = fields["messages"][-1:]
+        if not isinstance(self.given, str) and "history" in self.given.values():
+            *before, last = fields.pop("messages")
+            fields |= {"input": last.content, "history": tuple(each for each in before if each.role != "system")}
         values = {name: _value(value) for name, value in fields.items()}
         if isinstance(self.given, str):
             value = values[self.given]
         else:
             value = {name: values[field] for name, field in self.given.items() if field in values}
-        return _answer(await self._invoked(value, *config), self.named)
-
-    async def _invoked(self, *arguments: Any) -> object:
+        settings = {} if self.context is None else {"context": self.context}
         ask = getattr(self.value, "ainvoke", None)
-        return await sync.call_at_once(ask if callable(ask) else self.value.invoke, *arguments)
+        ask = ask if callable(ask) and is_async else self.value.invoke
+        return _answer(await sync.call_at_once(ask, value, *config, **settings), self.named)
 
-    async def _stored(self, config: Mapping[str, Any]) -> bool:
-        """Whether the graph has stored a state of the conversation."""
-        return bool((await self.value.aget_state(config)).values)
+    async def _stored(self, config: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Whether the graph has stored a state of the conversation, and whether its store can be awaited."""
+        try:
+            return bool((await self.value.aget_state(config)).values), True
+        except NotImplementedError:  # SqliteSaver and others only work in a thread
+            state = await sync.call_at_once(self.value.get_state, config)
+            return bool(state.values), False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +162,8 @@ def asked(value: Any, named: str, file: str) -> AskedRunnable | AskedPydanticAge
     if _has(value, "get_system_prompt", "get_all_tools") and hasattr(sys.modules.get("agents"), "Runner"):
         return AskedOpenAIAgent(value=value, file=file)
     if _has(value, "ainvoke") or _has(value, "invoke"):
-        return AskedRunnable(value=value, file=file, given=_given(value, named), named=named)
+        given, context = _given(value, named), _context(value, named)
+        return AskedRunnable(value=value, file=file, given=given, named=named, context=context)
     if _has(value, "compile", "add_node", "add_edge"):
         raise ConfigError(f"the target {named} is not compiled: name what its compile() returns")
     raise ConfigError(f"the target {named} can't be called: {_wrap(f'{_name(named)}.invoke(…)')}")
@@ -203,6 +218,19 @@ def _keeps_state(value: Any) -> bool:
     return getattr(value, "checkpointer", None) not in (None, False) and _has(value, "aget_state")
 
 
+def _context(value: Any, named: str) -> Any:
+    """The context of a graph's runs with its defaults; None without one, or if it is a dictionary, which a graph may do
+    without. Raises ConfigError if a field has no default."""
+    kind: Any = getattr(value, "context_schema", None)
+    if kind is None or typing.is_typeddict(kind):
+        return None
+    try:
+        return kind()
+    except Exception:  # noqa: BLE001 - the user's class
+        call = f"{_name(named)}.invoke(…, context={kind.__name__}(…))"
+        raise ConfigError(f"the target {named} needs a context of its own: {_wrap(call)}") from None
+
+
 def _given(value: Any, named: str) -> Mapping[str, str] | str:
     """The sample fields for its input, by its own schema. Raises ConfigError if it has none, or another one."""
     kind: Any = getattr(value, "InputType", None)
@@ -216,6 +244,9 @@ def _given(value: Any, named: str) -> Mapping[str, str] | str:
         properties = schema.get("properties")
         if is_object(properties) and set(properties) != {"root"}:
             return _of_fields(properties, schema.get("required", ()), named, is_state=False)
+        root = properties["root"] if is_object(properties) else schema
+        if is_object(root) and root.keys() <= {"title", "description", "default"}:
+            return "input"  # it takes anything, such as the text that a chain passes on
         kinds = {option.get("type") for option in schema.get("anyOf", [schema]) if is_object(option)}
         if {"string", "array"} <= kinds:
             return "messages"
@@ -244,6 +275,8 @@ def _of_fields(names: Collection[str], required: Iterable[str], named: str, *, i
     questions = [name for name in names if field_of(name) == "input"]
     asked = [name for name in ("messages", "input") if name in names][: 1 if is_state else 2] or questions
     given = {name: "messages" if name == "messages" else "input" for name in asked}
+    if "messages" not in given and (history := [name for name in names if normal(name) in _HISTORY]):
+        given[history[0]] = "history"
     if not is_state:
         given |= {name: field for name in names if (field := field_of(name)) in _OTHERS}
     if not asked or len({*given.values()}) < len(given) or any(name not in given for name in required):
