@@ -62,7 +62,7 @@ else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif
 
-# Ray with two local workers: 500 MB, ten seconds to install, a minute or two to run on idle cores.
+# Ray with two local workers: 200 MB, ten seconds to install, a minute or two to run on idle cores.
 test-ray: .tools/ray/ready
 	.tools/ray/bin/python -m pytest -n0 tests/scale/ray
 
@@ -143,7 +143,7 @@ clean:
 	UV_PROJECT_ENVIRONMENT=.tools/newer $(UV) sync --quiet --frozen --all-extras --no-extra ray --python .tools/newer/bin/python
 	@touch $@
 
-# Ray takes 500 MB, and is in no other environment.
+# Ray takes 200 MB, and is in no other environment.
 .tools/ray/ready: pyproject.toml | .venv/all
 	$(UV) venv --quiet --clear --python .venv/bin/python .tools/ray
 	$(UV) pip install --quiet --python .tools/ray -e ".[ray,parquet,postgres]" --group dev "moto[server]>=5"

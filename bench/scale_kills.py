@@ -168,9 +168,7 @@ def _workers(driver: int) -> list[int]:
             pid = parents[pid]
         return pid == driver
 
-    return [
-        int(pid) for pid, _, args in rows if args.startswith("ray::") and "MapWorker" in args and is_below(int(pid))
-    ]
+    return [int(pid) for pid, _, args in rows if args.startswith("ray::_Worker") and is_below(int(pid))]
 
 
 def _checked(run: Run, out: Path, server: Served, samples: int, lost: int, *, ledger: bool) -> str:

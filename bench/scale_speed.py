@@ -113,9 +113,7 @@ class _Watched:
         while not self._ended.wait(2):
             for process in Path("/proc").glob("[0-9]*"):
                 try:
-                    if (process / "cmdline").read_bytes().startswith(b"ray::") and b"MapWorker" in (
-                        process / "cmdline"
-                    ).read_bytes():
+                    if (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
                         status = (process / "status").read_text()
                         peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
                         self.megabytes = max(self.megabytes, int(peak.split()[1]) / 1024)

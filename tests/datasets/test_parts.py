@@ -102,7 +102,19 @@ def test_the_size_of_a_part_follows_the_length_of_lines(tmp_path: Path) -> None:
     sizes = [len([*part.rows()]) for part in parts_of(find_all(str(path)), 100)]
     assert sum(sizes) == 1000
     assert len(sizes) in (10, 11)
-    assert [len(parts_of(find_all(str(path)), at_least=least)) for least in (1, 3, 20)] == [1, 4, 26]
+
+
+def test_there_are_enough_parts_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(f'{{"input": "{n:04}"}}\n' for n in range(1000)))
+
+    def parts(workers: int) -> int:
+        return len(parts_of(find_all(str(path)), 1000, workers=workers))
+
+    # 4 are enough for each when they have few rows.
+    assert [parts(workers) for workers in (0, 1, 2, 20)] == [1, 4, 8, 143]
+    monkeypatch.setattr(f"{parts_of.__module__}.FEW_ROWS", 50)
+    assert [parts(workers) for workers in (0, 1, 2, 20)] == [1, 17, 33, 143]
 
 
 def test_files_that_match_a_pattern_are_one_dataset(tmp_path: Path) -> None:

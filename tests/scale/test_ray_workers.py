@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import pickle
+import random
 import subprocess
 import sys
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +18,9 @@ from typing import Any
 import pytest
 
 from evalstone._core.addresses import beside, origins
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 from evalstone.scale.engines import parse_engine
 from evalstone.scale.ray_engine import RayEngine
-from evalstone.scale.runs import surveying
 from evalstone.scale.scoring import Scoring
 from evalstone.scorers import parse_scorer
 
@@ -32,17 +36,17 @@ class Polite(Scorer):
 CODE = """
 import pickle, sys
 from pathlib import Path
-from evalstone.errors import EvalstoneError
+from types import SimpleNamespace
 from evalstone.scale.ray_engine import _Worker
 
-worker = _Worker(Path("sent").read_bytes())
-try:
-    worker._function(None)
-except EvalstoneError as error:
-    print(error)
-except AttributeError:
-    print("opened")
+sys.modules["ray"] = SimpleNamespace(get=lambda name: Path(name).read_bytes())
+print(repr(pickle.loads(_Worker().call(["sent"], pickle.dumps(1)))))
 """
+
+
+@contextlib.contextmanager
+def halving(_: object) -> Generator[Callable[[int], float]]:
+    yield lambda item: item / 2
 
 
 def test_a_worker_imports_own_code_from_its_folder_or_says_what_it_lacks(tmp_path: Path) -> None:
@@ -51,53 +55,121 @@ def test_a_worker_imports_own_code_from_its_folder_or_says_what_it_lacks(tmp_pat
     (folder / "polite_of_ray.py").write_text(OWN)
     with beside(folder):
         scorers = [parse_scorer("polite_of_ray:Polite")]
-    sent = pickle.dumps((origins(["polite_of_ray"]), pickle.dumps(partial(surveying, Scoring(scorers=scorers)))))
+    sent = pickle.dumps((origins(["polite_of_ray"]), pickle.dumps(partial(halving, Scoring(scorers=scorers)))))
     (tmp_path / "sent").write_bytes(sent)
 
     def told() -> str:
         command = [sys.executable, "-c", CODE]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert not done.stderr
         return done.stdout.strip()
 
-    assert told() == "opened"
+    assert told() == "0.5"
     (folder / "polite_of_ray.py").unlink()
     assert told() == (
-        "a worker of Ray can't import the scorers or the judge (ModuleNotFoundError: No module named "
+        """ConfigError("a worker of Ray can't import the scorers or the judge (ModuleNotFoundError: No module named """
         "'polite_of_ray'): install their modules wherever workers run, or put their folder on the PYTHONPATH there "
-        "before Ray is started"
+        'before Ray is started")'
     )
 
 
-class Data:
-    """The part of Ray Data that maps, which notes its settings."""
+class Cluster:
+    """The part of Ray that the engine uses, in this process: calls run once they are waited for, in any order."""
 
-    ActorPoolStrategy = dict
-    DataContext = SimpleNamespace(get_current=lambda: SimpleNamespace(execution_options=SimpleNamespace()))
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+    cloudpickle = pickle
+    settings: Mapping[str, int]
 
     def __init__(self) -> None:
-        self.settings: dict[str, Any] = {}
+        self.actors: list[Actor] = []
+        self.rng = random.Random(1)
 
-    def from_items(self, rows: list[Any], **_: Any) -> Data:
-        return self
+    def put(self, value: object) -> partial[object]:
+        return partial(lambda: value)
 
-    def map(self, worker: object, **settings: Any) -> Data:
+    def get(self, call: Callable[[], Any]) -> Any:
+        return call()
+
+    def remote(self, **settings: int) -> Callable[[type], object]:
         self.settings = settings
-        return self
+        return lambda kind: SimpleNamespace(remote=partial(Actor, self, kind))
 
-    def iter_rows(self) -> list[Any]:
-        return []
+    def kill(self, actor: Actor) -> None:
+        actor.log.append("killed")
+
+    def wait(self, calls: list[Call], num_returns: int = 1, timeout: float | None = None) -> tuple[list[Call], None]:
+        chosen = self.rng.sample([call for call in calls if call.actor.is_there], num_returns)
+        for call in chosen:
+            call()
+        return chosen, None
 
 
-def test_a_worker_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = Data()
-    ray = SimpleNamespace(cloudpickle=pickle, exceptions=SimpleNamespace(RayError=RuntimeError))
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setitem(sys.modules, "ray.data", data)
-    open_worker: Any = partial(surveying, Scoring(scorers="exact_match"))
-    assert [*RayEngine().map(open_worker, [1], ordered=True)] == []
-    # Ray Data would restart actors and retry their tasks without end. Restarts are those of all items of a worker.
-    assert (data.settings["max_restarts"], data.settings["max_task_retries"]) == (100, 3)
+class Actor:
+    def __init__(self, cluster: Cluster, kind: type) -> None:
+        self.is_there = bool(cluster.actors)  # the first one isn't
+        self.value, self.log = kind(), list[str]()
+        cluster.actors.append(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return SimpleNamespace(remote=partial(Call, self, name))
+
+
+class Call:
+    def __init__(self, actor: Actor, name: str, *given: Any) -> None:
+        self.actor = actor
+        actor.log.append(name)
+        self.run = functools.cache(partial(getattr(actor.value, name), *given))
+
+    def __call__(self) -> Any:
+        return self.run()
+
+
+@contextlib.contextmanager
+def squares() -> Generator[Callable[[int], int]]:
+    closed.append(False)
+
+    def square(item: int) -> int:
+        if item < 0:
+            raise DataError(f"{item} is negative")
+        return item * item
+
+    yield square
+    closed.append(True)
+
+
+closed: list[bool] = []
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    closed.clear()
+    cluster = Cluster()
+    monkeypatch.setitem(sys.modules, "ray", cluster)
+    return cluster
+
+
+def test_workers_that_are_there_get_the_items(cluster: Cluster) -> None:
+    engine = RayEngine()
+    engine.workers = 3
+    assert [*engine.map(squares, [*range(7)], ordered=True)] == [n * n for n in range(7)]
+    assert closed == [False, False, True, True]
+    assert {*engine.map(squares, [*range(7)], ordered=False)} == {n * n for n in range(7)}
+    absent, *there = cluster.actors
+    assert absent.log == ["start", "start"]
+    assert [sorted({*actor.log}) for actor in there] == [["call", "close", "start"]] * 2
+    # One that dies again and again would be restarted, and its item retried, without end.
+    assert cluster.settings == {"num_cpus": 1, "max_restarts": 100, "max_task_retries": 3}
+
+
+def test_an_error_ends_the_workers_that_have_items(cluster: Cluster) -> None:
+    engine = RayEngine()
+    engine.workers = 3
+    with pytest.raises(DataError, match=r"^-1 is negative$"):
+        list(engine.map(squares, [*range(6), -1, *range(6)], ordered=False))
+    absent, *there = cluster.actors
+    assert absent.log == ["start"]
+    assert sorted(actor.log[-1] for actor in there) == ["close", "killed"]
 
 
 def test_another_cluster_than_the_connected_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +179,6 @@ def test_another_cluster_than_the_connected_one_is_refused(monkeypatch: pytest.M
         cluster_resources=lambda: {"CPU": 3.0},
     )
     monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setitem(sys.modules, "ray.data", Data())
     message = r"connected to Ray at 10\.0\.0\.1:6379, not at 10\.0\.0\.2:6379: name the engine ray, which uses that"
     with pytest.raises(ConfigError, match=message):
         parse_engine("ray:10.0.0.2:6379").__enter__()

@@ -541,7 +541,7 @@ def test_processes_that_planned_at_the_same_moment_are_not_merged(
 
     def scored(scoring: Scoring, keep: Keep, start: int, stop: int | None) -> None:
         (tmp_path / "out" / "plan.json").unlink(missing_ok=True)  # the other one hasn't seen it
-        plan = planned(str(data), scoring, out, keep=keep, at_least=8)
+        plan = planned(str(data), scoring, out, keep=keep, workers=2)
         with scoring_blocks(scoring, out, plan) as score:
             for block in plan.blocks[start:stop]:
                 with monkeypatch.context() as patched:
@@ -636,7 +636,7 @@ def test_a_worker_that_does_not_see_the_plan_scores_nothing(tmp_path: Path) -> N
     message = r"other isn't the results folder of the run in the process that scores its blocks: plan\.json is {}; name"
     with pytest.raises(ConfigError, match=message.format("missing")):
         scoring_blocks(scoring, other, plan).__enter__()
-    planned(str(data), scoring, other, at_least=8)
+    planned(str(data), scoring, other, workers=2)
     with pytest.raises(ConfigError, match=message.format("of another run")):
         scoring_blocks(scoring, other, plan).__enter__()
 
@@ -835,7 +835,7 @@ def test_shards_are_of_about_the_same_size(tmp_path: Path) -> None:
     data = written(tmp_path, 600)
     for shards in (2, 3, 4):
         out = Location.of(tmp_path / f"out{shards}")
-        plan = planned(str(data), Scoring(scorers="exact_match"), out, at_least=4 * shards)
+        plan = planned(str(data), Scoring(scorers="exact_match"), out, workers=shards)
         sizes = [sum(block.samples for block in shard_of(plan.blocks, n, shards)) for n in range(1, shards + 1)]
         assert max(sizes) < 1.35 * 600 / shards
 

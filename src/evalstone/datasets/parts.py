@@ -17,6 +17,12 @@ from evalstone.datasets.tables import Rows
 from evalstone.errors import DataError
 
 ROWS_PER_PART = 10_000
+FEW_ROWS = 1_000
+PARTS_PER_WORKER = 16
+"""The fewest parts for a process, unless they have few rows: whoever ends first waits for a part of another one."""
+FEW_PARTS_PER_WORKER = 4
+"""The fewest parts with few rows. A judge is asked about the rows of one part at the same time, which takes as long for
+few of them as for one."""
 _START = 1 << 16
 """The bytes at the start of a file from which the length of its lines is estimated."""
 _PIECE = 1 << 16
@@ -97,13 +103,14 @@ def _first_line_from(file: IO[bytes], place: int) -> int:
     return at
 
 
-def parts_of(files: Sequence[DataFile], rows: int = ROWS_PER_PART, *, at_least: int = 1) -> list[Part]:
+def parts_of(files: Sequence[DataFile], rows: int = ROWS_PER_PART, *, workers: int = 0) -> list[Part]:
     """The parts of files, in order. They depend on nothing but the files and these numbers.
 
     Args:
         files: The files.
         rows: About how many rows a part has.
-        at_least: How many parts there should be, if the files have so many rows and can be cut.
+        workers: For how many processes there should be enough parts, if the files have so many rows and can be cut; 0
+            if it doesn't matter.
 
     Raises:
         DataError: A file can't be read; the message has its name.
@@ -114,8 +121,9 @@ def parts_of(files: Sequence[DataFile], rows: int = ROWS_PER_PART, *, at_least: 
             parts += _parts_of(file, rows)
         except DataError as error:
             raise DataError(f"{named(str(file.location))}: ", error) from None
-    if len(parts) < at_least and rows > 1 and any(part.stop is not None for part in parts):
-        return parts_of(files, max(1, rows // 2), at_least=at_least)
+    enough = workers * (PARTS_PER_WORKER if rows > FEW_ROWS else FEW_PARTS_PER_WORKER)
+    if len(parts) < enough and rows > 1 and any(part.stop is not None for part in parts):
+        return parts_of(files, max(1, rows // 2), workers=workers)
     return parts
 
 

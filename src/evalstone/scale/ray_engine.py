@@ -1,18 +1,17 @@
-"""Ray Data as the engine of runs in blocks."""
+"""Ray as the engine of runs in blocks."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import importlib.util
 import logging
 import os
 import pickle
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from evalstone._core.addresses import origins, restore
 from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
@@ -24,21 +23,23 @@ _OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
-    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 """The environment of a Ray that is started here: it reports nothing, and prints nothing."""
 _RETRIES = 3
-"""How often an item is begun anew. Ray Data has no limit: an item that kills its workers, such as by the memory that it
-takes, would be begun without end."""
+"""How often an item is begun anew. One that kills its workers, such as by the memory that it takes, would be begun
+without end."""
 _RESTARTS = 100
 """How often a worker is started again, in a run of many items. One that ends whenever it starts would be started
 without end."""
+_SECONDS_TO_CLOSE = 10
+"""How long workers may take to close what they opened."""
 
 
 class RayEngine:
-    """Maps functions over items with Ray Data: one actor for each CPU of the cluster.
+    """Maps functions over items with the actors of Ray: one for each CPU of the cluster. They stay until the engine
+    ends, because a process takes seconds to start.
 
     Args:
         address: The address of a cluster; "" uses the one that this process is connected to, and otherwise starts Ray
@@ -56,10 +57,10 @@ class RayEngine:
         with _quiet():
             try:
                 self._ray: Any = importlib.import_module("ray")
-                self._data: Any = importlib.import_module("ray.data")
             except ImportError:
                 raise MissingDependency("ray", "ray") from None
         self._started = False
+        self._actors: list[Any] = []
         self.workers = 1
 
     def __enter__(self) -> RayEngine:
@@ -81,17 +82,14 @@ class RayEngine:
                 except Exception as error:  # noqa: BLE001 - Ray raises it
                     reason = " ".join(str(error).split())
                     if "timed out" in reason:
-                        reason += (
-                            " Ray waits 15 seconds for each of its processes: try again once this machine is idle."
-                        )
+                        reason += " Ray waits half a minute for its processes: try again once this machine is idle."
                     raise ConfigError(f"Ray can't be started: {reason}") from None
             self._started = True
-        context = self._data.DataContext.get_current()
-        context.enable_progress_bars = False
         self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._actors = []  # Ray ends actors that nobody refers to
         if self._started:
             self._ray.shutdown()
             self._started = False
@@ -112,54 +110,77 @@ class RayEngine:
     def map(self, open_worker: _OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
         """As `Engine.map`. A worker that is lost is started again, and its item is begun anew, three times at most for
         each item."""
-        if not items:
-            return
-        data = self._data
+        ray = self._ray
+        sent = [ray.put(pickle.dumps((origins(sys.modules), ray.cloudpickle.dumps(open_worker))))]
         with _quiet():
-            context = data.DataContext.get_current()
-            context.execution_options.preserve_order = ordered
-            rows = [{"item": pickle.dumps(item)} for item in items]
-            source = data.from_items(rows, override_num_blocks=len(rows))
-            compute = data.ActorPoolStrategy(min_size=1, max_size=min(self.workers, len(items)))
-            sent = pickle.dumps((origins(sys.modules), self._ray.cloudpickle.dumps(open_worker)))
-            mapped = source.map(
-                _Worker,
-                fn_constructor_args=(sent,),
-                compute=compute,
-                num_cpus=1,
-                max_restarts=_RESTARTS,
-                max_task_retries=_RETRIES,
-            )
+            kind = ray.remote(num_cpus=1, max_restarts=_RESTARTS, max_task_retries=_RETRIES)(_Worker)
+            self._actors += [kind.remote() for _ in range(min(self.workers, len(items)) - len(self._actors))]
+        # A worker is given its first item once it is there: others may use the CPUs of a cluster for hours.
+        busy = {actor.start.remote(): (actor, -1) for actor in self._actors}
+        to_do, results = iter(enumerate(items)), dict[int, R]()
+        given = 0
         try:
-            for row in mapped.iter_rows():
-                result = pickle.loads(row["result"])  # noqa: S301 - of our own worker
-                if isinstance(result, EvalstoneError):
-                    raise result
-                yield result
-        except self._ray.exceptions.RayError as error:
+            while given < len(items):
+                (first, *_), _ = ray.wait([*busy])
+                actor, number = busy.pop(first)
+                told = ray.get(first)
+                if number >= 0:
+                    result = results[number] = pickle.loads(told)  # noqa: S301 - of our own worker
+                    if isinstance(result, EvalstoneError):
+                        raise result
+                if (following := next(to_do, None)) is not None:
+                    busy[actor.call.remote(sent, pickle.dumps(following[1]))] = actor, following[0]
+                while (ready := given if ordered else number) in results:
+                    given += 1
+                    yield results.pop(ready)
+        except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
             raise ConfigError(f"a worker of Ray failed: {described(cause)}") from error
+        finally:
+            self._close({actor: number >= 0 for actor, number in busy.values()})
+
+    def _close(self, busy: Mapping[Any, bool]) -> None:
+        """Close what workers have opened. busy: those that aren't there yet; true for those that have an item, and end
+        because nobody waits for it."""
+        for actor, has_item in busy.items():
+            if has_item:
+                self._actors.remove(actor)
+                self._ray.kill(actor)
+        if closing := [actor.close.remote() for actor in self._actors if actor not in busy]:
+            self._ray.wait(closing, num_returns=len(closing), timeout=_SECONDS_TO_CLOSE)
 
 
 class _Worker:
-    """A worker's function, opened once, and closed when Ray deletes it at the end of its actor."""
+    """The functions of a worker, one at a time: each is opened at its first item."""
 
-    def __init__(self, sent: bytes) -> None:
+    def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
-        try:
-            self._function: Any = self._stack.enter_context(_received(sent)())
-        except EvalstoneError as error:  # Ray would begin the actor again and again
-            self._function = functools.partial(_refuse, error)
+        self._sent: Any = None
 
-    def __del__(self) -> None:
-        self._stack.close()
+    def start(self) -> None:
+        """Nothing, once the worker is there."""
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+    def call(self, sent: Sequence[Any], item: bytes) -> bytes:
+        """The result of a function for an item, or its EvalstoneError. sent: the reference to the function."""
         try:
-            result: Any = self._function(pickle.loads(row["item"]))  # noqa: S301 - of our own driver
+            if sent[0] != self._sent:
+                self.close()
+                function: Callable[[Any], Any] = self._stack.enter_context(_received(_fetched(sent[0]))())
+                self._function, self._sent = function, sent[0]
+            result: Any = self._function(pickle.loads(item))  # noqa: S301 - of our own driver
         except EvalstoneError as error:
             result = error
-        return {"result": pickle.dumps(result)}
+        return pickle.dumps(result)
+
+    def close(self) -> None:
+        """Close what the function had opened."""
+        self._stack.close()
+        self._sent = None
+
+
+def _fetched(reference: Any) -> bytes:
+    """What a reference of Ray is to."""
+    return importlib.import_module("ray").get(reference)
 
 
 def _received(sent: bytes) -> Any:
@@ -178,17 +199,12 @@ def _received(sent: bytes) -> Any:
         ) from None
 
 
-def _refuse(error: EvalstoneError, _: object) -> NoReturn:
-    raise error
-
-
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
-    """Inside this context, Ray's loggers say nothing below an error, and Ray Data's nothing: it raises its errors."""
+    """Inside this context, Ray's loggers say nothing below an error."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    for name, level in (("ray", logging.ERROR), ("ray.data", logging.CRITICAL)):
-        logging.getLogger(name).setLevel(level)
+    logging.getLogger("ray").setLevel(logging.ERROR)
     yield
 
 

@@ -49,10 +49,6 @@ SurveyParts: TypeAlias = Callable[[Sequence[Part]], Iterable[PartSurvey]]
 """Surveys parts, and returns their surveys in the order of the parts."""
 
 
-BLOCKS_PER_WORKER = 4
-"""The fewest blocks for a worker, so that none waits long for the last."""
-
-
 def planned(
     source: str,
     scoring: Scoring,
@@ -61,7 +57,7 @@ def planned(
     reading: Reading = AS_FOUND,
     keep: Keep = "all",
     block_rows: int = ROWS_PER_PART,
-    at_least: int = 1,
+    workers: int = 0,
     survey_parts: SurveyParts | None = None,
     stop: StopSignal | None = None,
 ) -> BlockPlan:
@@ -74,7 +70,7 @@ def planned(
         reading: How the source is read.
         keep: How much is kept of each record.
         block_rows: About how many rows a block has.
-        at_least: How many blocks there should be, if there are so many rows.
+        workers: For how many processes there should be enough blocks; 0 if it doesn't matter.
         survey_parts: Surveys the parts of the source; None for this process.
         stop: Once requested, no more parts are read.
 
@@ -89,7 +85,7 @@ def planned(
     if (before := _plan_in(folder, plan, reading, keep)) is not None and before.is_of(files):
         return before
     found = Survey(reading)
-    parts = parts_of(files, block_rows, at_least=at_least)
+    parts = parts_of(files, block_rows, workers=workers)
     with (
         surveying(scoring, reading) as survey_part,
         phase(f"reading {file_name(files, source)}", "part", len(parts)) as shown,
@@ -447,7 +443,7 @@ def run_on(
             reading=reading,
             keep=keep,
             block_rows=block_rows,
-            at_least=BLOCKS_PER_WORKER * engine.workers,
+            workers=engine.workers,
             survey_parts=lambda parts: engine.map(partial(surveying, scoring, reading), parts, ordered=True),
         )
         if on_plan is not None:
@@ -479,9 +475,8 @@ def run_shard(
     Returns:
         The numbers of blocks that were scored now, and of those of the shard.
     """
-    at_least = BLOCKS_PER_WORKER * shards
     plan = planned(
-        source, scoring, folder, reading=reading, keep=keep, block_rows=block_rows, at_least=at_least, stop=stop
+        source, scoring, folder, reading=reading, keep=keep, block_rows=block_rows, workers=shards, stop=stop
     )
     if on_plan is not None:
         on_plan(plan)

@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path:
     while process.poll() is None and time.monotonic() < until:
         if killed < 3 and [*out.glob("blocks/*.parquet")]:
             workers = subprocess.run(
-                ["pgrep", "-f", "ray::.*MapWorker"], capture_output=True, text=True, check=False
+                ["pgrep", "-f", "ray::_Worker"], capture_output=True, text=True, check=False
             ).stdout.split()
             if workers:
                 os.kill(int(workers[0]), signal.SIGKILL)
