@@ -7,6 +7,7 @@ import functools
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from evalstone._core.addresses import beside, origins
+from evalstone.cli import handled
 from evalstone.errors import ConfigError, DataError
 from evalstone.scale.engines import parse_engine
 from evalstone.scale.ray_engine import RayEngine
@@ -170,6 +172,16 @@ def test_an_error_ends_the_workers_that_have_items(cluster: Cluster) -> None:
     absent, *there = cluster.actors
     assert absent.log == ["start"]
     assert sorted(actor.log[-1] for actor in there) == ["close", "killed"]
+
+
+def test_a_signal_ends_the_run_as_before_ray_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    ray = SimpleNamespace(is_initialized=bool, init=init, cluster_resources=dict, shutdown=list)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    with handled(own := signal.default_int_handler), RayEngine():
+        assert signal.getsignal(signal.SIGTERM) is own
 
 
 def test_another_cluster_than_the_connected_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

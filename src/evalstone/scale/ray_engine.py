@@ -8,7 +8,9 @@ import importlib.util
 import logging
 import os
 import pickle
+import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
@@ -22,7 +24,8 @@ _OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",
+    "RAY_SCHEDULER_EVENTS": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
@@ -76,7 +79,7 @@ class RayEngine:
             if not self.address:
                 # "local", because Ray would else join one that runs on this machine already
                 where = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            with _quiet(), _silent():
+            with _quiet(), _silent(), _same_signals():
                 try:
                     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
                 except Exception as error:  # noqa: BLE001 - Ray raises it
@@ -220,3 +223,14 @@ def _silent() -> Generator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextlib.contextmanager
+def _same_signals() -> Generator[None]:
+    """After this context, the handler of SIGTERM is the one before: Ray's own ends the process with code 15."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)

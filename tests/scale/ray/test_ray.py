@@ -133,3 +133,23 @@ def test_a_block_that_kills_its_workers_ends_the_run(tmp_path: Path) -> None:
     assert "a worker of Ray failed: " in done.stderr
     assert "Traceback" not in done.stderr
     assert 2 <= len((tmp_path / "log").read_text()) <= 8
+
+
+def test_a_signal_stops_the_run_and_its_workers(tmp_path: Path) -> None:
+    data, out = written(tmp_path, 3000), tmp_path / "out"
+    command = [sys.executable, "-m", "evalstone", "run", str(data), "--engine", "ray", "--out", str(out)]
+    process = subprocess.Popen([*command, "-s", "answer_correctness"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 200
+    while process.poll() is None and time.monotonic() < until and not [*out.glob("blocks/*.parquet")]:
+        time.sleep(0.05)
+    process.terminate()
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors.decode()
+    assert printed == b""
+    assert errors.decode() == f"Stopped. Finished blocks are in {out}; rerun the same command to resume.\n"
+    for _ in range(100):
+        if subprocess.run(["pgrep", "-f", "ray::_Worker"], capture_output=True, check=False).returncode:
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError("workers go on")
