@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core import sync
 from evalstone._core.observe import observer
 from evalstone._core.phases import phase
+from evalstone._core.run_ids import run_id
 from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.stored import record_line
 from evalstone.errors import (
@@ -87,7 +88,7 @@ class Runner:
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
         self.code = tuple[str, ...]()
-        self.id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self.id = run_id(datetime.now(UTC), secrets.token_hex())
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.resumed_at = ""
 

@@ -19,6 +19,7 @@ from evalstone._core.file_format import installed_version
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.phases import Phase, phase
+from evalstone._core.run_ids import run_id
 from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
 from evalstone.datasets import Dataset
@@ -311,7 +312,7 @@ def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, 
     began, ended = min(about.began for about in abouts), max(about.ended for about in abouts)
     cost = total_cost(line.cost for line in summary)
     return Run(
-        id=f"{datetime.fromisoformat(began):%Y%m%d-%H%M%S}-{plan.fingerprint[:6]}",
+        id=run_id(datetime.fromisoformat(began), plan.fingerprint),
         kind="evaluation",
         dataset_name=plan.dataset_name,
         dataset_version=plan.dataset_version,
