@@ -336,3 +336,11 @@ def test_a_chunk_whose_number_has_thousands_of_digits_is_none(tmp_path: Path) ->
         archive.writestr("samples/1_epoch_1/sample.json", json.dumps(TWO["samples"][0]))
         archive.writestr(f"samples/1_epoch_1/messages/{'9' * 5000}.json", "[]")
     assert len(imported(path).samples or ()) == 1
+
+
+def test_a_log_of_many_samples_is_known_by_its_beginning(tmp_path: Path) -> None:
+    def extend(log: dict[str, Any]) -> None:
+        log["eval"]["dataset"]["sample_ids"] += [f"sample-{number}" for number in range(30_000)]
+
+    (run,) = import_results(changed(tmp_path, extend), ledger=None)
+    assert run.n_samples == 4
