@@ -82,3 +82,46 @@ def test_cells_of_csv_and_mapped_columns_are_read_in_full(options: dict[str, Any
     once, twice = RowReader(**options), RowReader(**options)
     read(twice, {"input": "q", "answer": "a"})
     assert read(once, row) == read(twice, row)
+
+
+CELLS = st.none() | TEXTS.filter(str.strip) | st.sampled_from(
+    ("nan", "Naples", "#N/A", "42.0", '"quoted"', '{"text": "hi"}', " {}", "1.5E+20", "('a', 'b')", "x" * 32_767)
+)  # fmt: skip
+MAPPINGS: tuple[dict[str, Any], ...] = (
+    {}, {"input": "topic"}, {"output": ""}, {"context": ["context", "topic"]}, {"reference": "vars.a"},
+)  # fmt: skip
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Rows of a table."""
+    names = [name for name in COLUMNS if name != "state"]  # which is one in some rows, and not in others
+    columns = draw(st.lists(st.sampled_from(names), min_size=1, max_size=5, unique=True))
+    rows = draw(st.lists(st.lists(CELLS, min_size=len(columns), max_size=len(columns)), min_size=2, max_size=4))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+@given(tables(), st.sampled_from(MAPPINGS), st.sampled_from((None, {"context": "|"})), st.booleans())
+@example([{"question": "q", "answer": "a"}, {"question": "q", "answer": None}] * 2, {}, None, True)
+@example([{"context": "a | b", "input": "q", "topic": "t"}] * 2, {}, {"context": "|"}, True)
+@example([{"context": '["a", "b"]', "input": "q"}, {"context": "(1", "input": "q"}] * 2, {}, None, True)
+@example([{"input": "q", "topic": "t"}] * 2, {"input": "topic"}, None, True)
+@example([{"instruction": "i", "input": "q"}] * 2, {}, None, True)
+@example([{"input": "q", "reference": '["a"]'}, {"input": "q", "reference": "a"}] * 2, {}, None, True)
+def test_a_table_is_read_as_if_each_of_its_rows_were_the_first(
+    rows: list[dict[str, Any]], mapping: dict[str, Any], split: dict[str, str] | None, text_cells: bool
+) -> None:
+    """The samples, and what is noticed of the columns."""
+    short, long = (RowReader(mapping, text_cells=text_cells, split=split) for _ in range(2))
+    for row in rows * 2:
+        found = read(short, row)
+        long.forget()
+        assert found == read(long, row)
+    for reader in (short, long):
+        reader.forget()
+    assert (short.columns.became, short.ignored, short.lost_types) == (
+        long.columns.became,
+        long.ignored,
+        long.lost_types,
+    )
+    assert list(short.notes()) == list(long.notes())

@@ -210,6 +210,11 @@ class Columns:
             return next((column for column in self.mapping[field] if _at(columns, column)[0]), None)
         return next((column for _, column in claims(tuple(columns)).get(field, ()) if column not in self.mapped), None)
 
+    def has_rivals(self, cells: Mapping[str, Any]) -> bool:
+        """Whether several columns of a row claim one field with the same rank."""
+        present = tuple([column for column, value in cells.items() if value is not None])
+        return any(len(columns) > 1 for _, columns in self._plan(present))
+
     def _plan(self, present: tuple[str, ...]) -> Plan:
         if not self.mapping:
             _check_samples(present)

@@ -17,6 +17,8 @@ from evalstone.datasets.cells import read_text
 from evalstone.datasets.written import written_in_cell
 from evalstone.errors import ConfigError
 
+_PLAIN = re.compile(r"(?!nan|NaN|NaT)[^\W\d]")
+"""The beginning of nearly all cells, which tells that they have no sign, unless it is their length."""
 _DECIMAL = re.compile(r"-?\d++\.0")
 _ROUNDED = re.compile(r"-?\d(?:[.,]\d{1,5})?E\+\d\d")
 _LEAST_ROUNDED = 1e15
@@ -67,6 +69,8 @@ class LostTypes:
         counted = self.columns.setdefault(column, _Column(field))
         counted.cells += 1
         if isinstance(cell, str):
+            if _PLAIN.match(cell) and len(cell) != _LONGEST_CELL:
+                return
             caveat = _caveat(cell, field, column)
         elif isinstance(cell, float) and abs(cell) >= _LEAST_ROUNDED:
             caveat, cell = "rounded", f"{cell:.0f}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from evalstone._core.display import excerpt, named
 from evalstone._core.file_format import SampleRow
 from evalstone._core.front_ends import Setting, WordingPart
-from evalstone._core.guards import is_array, is_mapping, is_object
+from evalstone._core.guards import is_array, is_list, is_mapping, is_object, is_texts
+from evalstone._core.names import normal
 from evalstone.agents.formats.calls import read_call
 from evalstone.agents.formats.conversation import Conversation
 from evalstone.agents.formats.messages import conversation_in, is_calls, is_conversation
@@ -42,7 +44,10 @@ _TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _OF_A_SAMPLE = frozenset(("id", *SAMPLE_FIELDS))
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
-_PLAIN_FIELDS = frozenset(("id", "context", *_TEXT_FIELDS))
+_PLAIN_FIELDS = ("id", "context", *_TEXT_FIELDS)
+_PLAIN_TYPES = frozenset((str, int, bool))
+_NO_METADATA = frozenset(("trial", *_OF_TRACES))
+"""The columns that are no entries of the metadata, although no field has these names."""
 
 
 def sample_from(row: Mapping[str, Any], *, map: ColumnMapping | None = None, where: str = "") -> Sample:
@@ -66,6 +71,17 @@ def sample_from(row: Mapping[str, Any], *, map: ColumnMapping | None = None, whe
     except DataError as error:
         raise _placed(where, error) from None
     return sample
+
+
+class _PlainRow(NamedTuple):
+    """How to read rows with the same columns, if their cells are plain."""
+
+    fields: list[tuple[str, str]]
+    """Each field with its column."""
+    metadata: list[str]
+    """The columns that are entries of the metadata."""
+    blank_output: bool
+    """Whether the cell of the output is blank, which is a blank answer."""
 
 
 class RowReader:
@@ -99,12 +115,13 @@ class RowReader:
         """Whether a row has a weight."""
         self._lacks_weight = ""
         """The column of the weights, if a row has none in it."""
-        self._plain_fields: dict[tuple[str, ...], tuple[str, ...]] = {}
-        """By the columns of a row that was read: the field of each; empty if one is no field, or needs more reading."""
+        self._plain_rows: dict[tuple[tuple[str, ...], tuple[str, ...]], _PlainRow | None] = {}
+        """By the columns of rows that were read, and those with values: how to read rows whose cells are plain; None if
+        one of them needs more reading."""
 
     def forget(self) -> None:
         """Drop what only makes reading faster."""
-        self._plain_fields.clear()
+        self._plain_rows.clear()
         self.columns.forget()
 
     def merge(self, later: RowReader) -> None:
@@ -128,31 +145,80 @@ class RowReader:
         """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
         if type(row) is dict:
             cells = cast("dict[str, Any]", row)
-            fields = self._plain_fields.get(tuple(cells))
-            if fields is None:
+            names = tuple(cells)
+            present = tuple([name for name, value in cells.items() if value is not None])
+            try:
+                plain = self._plain_rows[names, present]
+            except KeyError:
                 sample = self._read(cells, where)
-                self._plain_fields[tuple(cells)] = self._fields_of(cells)
+                self._plain_rows[names, present] = self._plain_row(cells)
                 return sample
-            if fields and (plain := _plain(fields, cells.values())) is not None:
-                return plain
+            if plain is not None and (sample := self._plain(plain, cells)) is not None:
+                return sample
         if isinstance(row, SampleRow) and not self.columns.mapping and (own := _own(row)) is not None:
             for name in vars(own).keys() & row.keys():
                 self.columns.became.setdefault(name, name)
             return own
         return self._read(cast("object", row), where)
 
-    def _fields_of(self, cells: Mapping[str, Any]) -> tuple[str, ...]:
-        """The field of each column, if the cells of all of them are the values of their fields when they are texts."""
-        if self.text_cells or self.columns.mapping:
-            return ()
-        if not all(type(column) is str and value is not None for column, value in cells.items()):
-            return ()
-        fields = {cell.column: field for field, cell in self.columns.choose(cells).items()}
-        if fields.keys() != cells.keys() or not all(
-            field in _PLAIN_FIELDS and is_text_column(field, column) for column, field in fields.items()
+    def _plain_row(self, cells: Mapping[Any, Any]) -> _PlainRow | None:
+        """How to read other rows with the columns of a row that was read; None if that depends on what is in them."""
+        if not all(type(column) is str for column in cells):
+            return None
+        chosen = self.columns.choose(cells)
+        fields = {cell.column: field for field, cell in chosen.items()}
+        others = [column for column, value in cells.items() if value is not None and column not in fields]
+        if (
+            not all(field in _PLAIN_FIELDS and is_text_column(column) for column, field in fields.items())
+            or not fields.keys() <= cells.keys()
+            or not self.columns.mapped <= cells.keys()
+            or not _NO_METADATA.isdisjoint(cells)
+            or any(normal(column) == "instruction" for column in others)
+            or self.columns.column("weight", cells) is not None
+            or self.columns.has_rivals(cells)
         ):
-            return ()
-        return tuple(fields[column] for column in cells)
+            return None
+        is_blank = self.text_cells and "output" not in chosen and self.columns.column("output", cells) is not None
+        metadata = [column for column in others if column not in self.columns.mapped]
+        ordered = [(field, chosen[field].column) for field in _PLAIN_FIELDS if field in chosen]
+        return _PlainRow(ordered, metadata, is_blank)
+
+    def _plain(self, row: _PlainRow, cells: Mapping[str, Any]) -> Sample | None:
+        """The sample of a row whose cells are the values of its fields, like most rows of large files, in a quarter of
+        the time; None for any other row."""
+        plain: dict[str, Any] = {"output": ""} if row.blank_output else {}
+        for field, column in row.fields:
+            value = cells[column]
+            if field == "context":
+                if type(value) is str:
+                    value = self._plain_passages(value, cells)
+                elif is_list(value) and self._separator is None and is_texts(value):
+                    value = tuple([text for text in value if text.strip()])
+                else:
+                    return None
+                if value is None:
+                    return None
+            elif type(value) is not str or (field != "id" and may_write_out(value)):
+                return None
+            plain[field] = value
+        if row.metadata:
+            entries = {column: cells[column] for column in row.metadata}
+            if not all(map(_is_plain, entries.values())):
+                return None
+            plain["metadata"] = entries
+        sample = Sample(**plain)
+        if self.text_cells:
+            self.lost_types.rows += 1
+            for field, column in row.fields:
+                self.lost_types.add(field, column, cells[column])
+        return sample
+
+    def _plain_passages(self, text: str, columns: Collection[str]) -> tuple[str, ...] | None:
+        """The passages in a cell of a table; None for one that can't be read."""
+        try:
+            return self._passages([text], columns)
+        except DataError:  # which the error of the whole row names
+            return None
 
     def _read(self, row: object, where: str) -> Sample:
         try:
@@ -360,6 +426,11 @@ class RowReader:
             return None
 
 
+def _is_plain(value: object) -> bool:
+    """Whether a value stays what it is in the metadata."""
+    return type(value) in _PLAIN_TYPES or (type(value) is float and math.isfinite(value))
+
+
 def _separator(split: object) -> str | None:
     """The separator of the passages in a context. Raises ConfigError for other fields and for no separator."""
     expected = 'a table with the separator of the context, such as {"context": "|"}'
@@ -370,22 +441,6 @@ def _separator(split: object) -> str | None:
     if other := next((name for name in split if name != "context"), None):
         raise ConfigError(Setting("split"), f" is for context, whose passages are a list, not for {excerpt(other)}")
     return split.get("context")
-
-
-def _plain(fields: tuple[str, ...], values: Iterable[Any]) -> Sample | None:
-    """The sample of a row whose cells are the values of its fields, like most rows of large files, in a quarter of the
-    time; None for any other row."""
-    plain: dict[str, Any] = {}
-    for field, value in zip(fields, values, strict=True):
-        if field == "context":
-            if type(value) is not list or not all(type(text) is str for text in cast("list[Any]", value)):
-                return None
-            plain[field] = [text for text in cast("list[str]", value) if text.strip()]
-        elif type(value) is not str or (field in ("input", "output") and may_write_out(value)):
-            return None
-        else:
-            plain[field] = value
-    return Sample(**plain)
 
 
 def _own(row: SampleRow) -> Sample | None:

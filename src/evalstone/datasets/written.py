@@ -36,18 +36,19 @@ _MESSAGE = re.compile(rf"\s*+(?:\{{(?=.*{_ROLES})|\[\s*+\{{(?=.*{_PARTS}))", re.
 _PRINTED = re.compile(r"\s*+(?:\[\s*+)?(?:[A-Z]\w*Message(?:Chunk)?|ChatCompletion)\(\w++=")
 
 
-_MAY_WRITE_OUT = re.compile(r"\s*+(?:[\[{]|content=|[A-Z]\w*\()")
-"""What every text begins with that `written_in_text` doesn't leave as it is, and a few others do."""
+_MAY_WRITE_OUT = re.compile(r"\s*+(?:[\[{(]|content=|[A-Z]\w*\()")
+"""What every text begins with that `written_in_text` and `written_in_cell` don't leave as it is, and others do."""
 
 
 def may_write_out(text: str) -> bool:
-    """Whether an input or output may be anything but the text itself. False only if `written_in_text` returns it."""
+    """Whether the text of a column for text may be anything but itself. False only if `written_in_text` and
+    `written_in_cell` return it."""
     return _MAY_WRITE_OUT.match(text) is not None
 
 
-def is_text_column(field: str, column: str) -> bool:
-    """Whether `written_in_text` returns every text of a column, but for inputs and outputs that `may_write_out`."""
-    return not is_ground_truth(field, column) and _name(column) not in (*_LISTS_OF_ANSWERS, *_OBJECTS)
+def is_text_column(column: str) -> bool:
+    """Whether a text in a column is itself unless it `may_write_out`."""
+    return _name(column) not in (*_LISTS_OF_ANSWERS, *_OBJECTS)
 
 
 def is_ground_truth(field: str, column: str) -> bool:

@@ -131,7 +131,8 @@ class _Inspection:
     notes: Notes = field(default_factory=lambda: Notes("sample"))
 
     def __post_init__(self) -> None:
-        self.ids, self.contents, self.inputs = _Seen(), _Seen(), _Seen()
+        self.places = _Places()
+        self.ids, self.contents, self.inputs = (_Seen(self.places) for _ in range(3))
 
     def of(self, source: Samples) -> DataCheck:
         of_fields: list[DataError] = []
@@ -214,17 +215,18 @@ class _Inspection:
 
     def _add(self, sample: Sample, place: str) -> None:
         self.samples += 1
-        number = self.samples
+        number, at = self.samples, self.places.number(place)
         if sample.id != sample.default_id:
-            self.ids.add(storable(sample.id), place)
-        self.contents.add(sample.content_hash, place)
+            self.ids.add(storable(sample.id), at)
+        self.contents.add(sample.content_hash, at)
         if sample.input is not None:
-            self.inputs.add(sample.input, place)
+            self.inputs.add(sample.input, at)
         self.languages[sample_language(sample)] += 1
         self.notes.add_messages(sample.messages, sample.id)
         present: list[str] = []
+        values = vars(sample)
         for name in SAMPLE_FIELDS:
-            value = getattr(sample, name)
+            value = values[name]
             if value is None or (name in LISTS and not value) or name == "metadata":
                 continue
             if name != "group" and is_absent(value):
@@ -232,7 +234,8 @@ class _Inspection:
             else:
                 self.values[name] += 1
                 present.append(name)
-        present += (name for name in RESERVED_METADATA if sample.metadata.get(name) is not None)
+        if sample.metadata:
+            present += [name for name in RESERVED_METADATA if sample.metadata.get(name) is not None]
         shape = self.shapes.setdefault(tuple(present), _Shape(sample))
         shape.samples += 1
         if number <= _FIRST:
@@ -321,20 +324,36 @@ class _Inspection:
         return " ".join(("evalstone run", shlex.quote(path), *options))
 
 
-class _Seen:
-    """The hashes of values and where they were seen, in 16 bytes each."""
+class _Places:
+    """Places as numbers: `line 3`, or `line 3 of b.jsonl`."""
 
     def __init__(self) -> None:
-        self._hashes, self._numbers = array("q"), array("q")
         self._kind = ""
         self._files: dict[str, int] = {}
 
-    def add(self, value: str, place: str) -> None:
-        """Add a value with its place: `line 3`, or `line 3 of b.jsonl`."""
+    def number(self, place: str) -> int:
+        """The number of a place."""
         self._kind, _, rest = place.partition(" ")
         digits, _, file = rest.partition(" ")
+        return int(digits) * _FILES + self._files.setdefault(file, len(self._files))
+
+    def text(self, number: int) -> str:
+        """The place with a number."""
+        place, file = divmod(number, _FILES)
+        return f"{self._kind} {place} {[*self._files][file]}".rstrip()
+
+
+class _Seen:
+    """The hashes of values and where they were seen, in 16 bytes each."""
+
+    def __init__(self, places: _Places) -> None:
+        self._places = places
+        self._hashes, self._numbers = array("q"), array("q")
+
+    def add(self, value: str, place: int) -> None:
+        """Add a value with the number of its place."""
         self._hashes.append(hash(value))
-        self._numbers.append(int(digits) * _FILES + self._files.setdefault(file, len(self._files)))
+        self._numbers.append(place)
 
     def repeated(self, most: int = 0) -> tuple[int, list[tuple[str, str]]]:
         """How many values were seen before, and the places of the first of these, each with the place of the first."""
@@ -348,11 +367,8 @@ class _Seen:
         repeated, firsts = order[same], order[starts[same]]
         shown = np.argsort(repeated)[:most]
         pairs = zip(repeated[shown].tolist(), firsts[shown].tolist(), strict=True)
-        return len(repeated), [(self._place(later), self._place(first)) for later, first in pairs]
-
-    def _place(self, index: int) -> str:
-        number, file = divmod(self._numbers[index], _FILES)
-        return f"{self._kind} {number} {[*self._files][file]}".rstrip()
+        text, numbers = self._places.text, self._numbers
+        return len(repeated), [(text(numbers[int(later)]), text(numbers[int(first)])) for later, first in pairs]
 
 
 async def _lacking(scorer: Scorer, sample: Sample) -> str:
