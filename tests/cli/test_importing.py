@@ -51,4 +51,4 @@ def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> No
     assert (unknown.returncode, "--scale: unknown metric 'lenght'; did you mean length?" in unknown.stderr) == (2, True)
     Path("other.json").write_text('{"rows": []}', "utf-8")
     other = evalstone("import", "other.json")
-    assert (other.returncode, "Looked for promptfoo: results of promptfoo eval --output" in other.stderr) == (2, True)
+    assert (other.returncode, "Known: promptfoo .json (evalId, results), " in other.stderr) == (2, True)

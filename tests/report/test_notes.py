@@ -121,6 +121,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "T printed numbers that aren't compared with those here: s: mine.",
     ),
     (
+        note("scored_without_answer", "caution", tool="t", rows=2),
+        "The system gave no answer in 2 rows that t scored all the same; these scores count, as they do there.",
+    ),
+    (
         note("trials_absent", "caution", absent=1, trials=3),
         "Some samples have fewer than 3 trials: 1 trial is not in the file.",
     ),

@@ -121,6 +121,11 @@ def content_hash(value: Any, *, strict: bool = False) -> str:
         text = encoder.encode(_plain(value, _HASHED_ATOMS))
     except RecursionError:
         raise ValueError(_ENDLESS) from None
+    return text_hash(text)
+
+
+def text_hash(text: str) -> str:
+    """The `content_hash` of a value, from its canonical JSON: in ASCII, with sorted keys and without spaces."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

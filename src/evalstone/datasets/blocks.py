@@ -60,12 +60,14 @@ def sample_blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
     A block ends where a sample's own text says so, by a checksum. So a dataset with a few more, fewer or other samples
     has the same blocks elsewhere, and these are stored once.
     """
-    if isinstance(samples, SpooledSamples):
-        yield from samples.blocks()
-        return
+    return samples.blocks() if isinstance(samples, SpooledSamples) else line_blocks(map(sample_line, samples))
+
+
+def line_blocks(of: Iterable[str]) -> Iterator[SampleBlock]:
+    """Blocks as by `sample_blocks` of samples as lines (see `sample_line`)."""
     lines, place, size = list[str](), 0, 0
-    for sample in samples:
-        lines.append(line := sample_line(sample))
+    for line in of:
+        lines.append(line)
         size += len(line)
         ends = len(lines) >= _FEWEST_IN_BLOCK and zlib.crc32(line.encode()) % _MORE_IN_BLOCK == 0
         if ends or size >= _BLOCK_SIZE:
@@ -125,7 +127,12 @@ class SpooledSamples(Sequence[Sample]):
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> SpooledSamples:
         """At least one sample, written into a new file."""
-        file = _BlockFile(sample_blocks(samples))
+        return cls.of_lines(map(sample_line, samples))
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[str]) -> SpooledSamples:
+        """At least one sample as a line (see `sample_line`), written into a new file."""
+        file = _BlockFile(line_blocks(lines))
         return cls(file, file.size)
 
     def __len__(self) -> int:

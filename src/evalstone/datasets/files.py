@@ -60,7 +60,7 @@ class DataFile:
     @classmethod
     def at(cls, location: Location) -> DataFile:
         """The data file at a location. Raises DataError for an unknown suffix."""
-        kind, zipped = _kind(location.name)
+        kind, zipped = kind_of(location.name)
         if kind not in READABLE or (zipped and kind in _BINARY):
             hint = "; save it as .xlsx, or the sheet as CSV UTF-8" if kind in _SHEETS else ""
             raise DataError(f"{named(str(location))} has an unknown suffix; readable are {_READABLE}{hint}")
@@ -119,7 +119,7 @@ def find(path: str | os.PathLike[str]) -> DataFile:
         local = location.local
         is_dir = (local is not None and local.is_dir()) or (local is None and bool(location.files()))
         if is_dir:
-            inside = [one.name for one in location.files() if _kind(one.name)[0] in READABLE]
+            inside = [one.name for one in location.files() if kind_of(one.name)[0] in READABLE]
             every = f"; to read all of them, write {named(str(location / '*'))}" if len(inside) > 1 else ""
             offer = f"; it contains {shortlist(inside)}{every}" if inside else ""
             raise DataError(f"{shown} is a folder; name a file with one of {_READABLE}{offer}")
@@ -191,7 +191,7 @@ def standard_input() -> Rows:
     return json_lines(text_pieces(sys.stdin.buffer))
 
 
-def _kind(name: str) -> tuple[str, bool]:
+def kind_of(name: str) -> tuple[str, bool]:
     """The suffix of the format, and whether `.gz` follows it. JSON Lines may have a number after the suffix, as rotated
     files do."""
     lower = name.lower()

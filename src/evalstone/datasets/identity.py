@@ -10,6 +10,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import storable
 from evalstone.errors import DataError
 from evalstone.types import Sample
+from evalstone.types.samples import default_id
 
 DIGEST = 16
 """The bytes of the hash of an ID, and of that of a content."""
@@ -49,25 +50,37 @@ def made_unique(samples: Iterable[tuple[str, Sample]]) -> Iterator[Sample]:
 
     An ID of one's own that is the default ID of an earlier sample is an error, too.
     """
-    numbers: dict[int, int] = {}
-    """By the hash of an ID, the number in the place of its sample, and that of its file."""
-    counts: dict[str, int] = {}
-    files: dict[str, int] = {}
+    ids = UniqueIds()
     for place, sample in samples:
+        id = ids.add(place, sample.id, sample.content_hash)
+        yield sample if id == sample.id else replace(sample, id=id)
+
+
+class UniqueIds:
+    """The IDs of samples, made unique as by `made_unique`."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        """By the hash of an ID, the number in the place of its sample, and that of its file."""
+        self._counts: dict[str, int] = {}
+        self._files: dict[str, int] = {}
+
+    def add(self, place: str, id: str, content_hash: str) -> str:
+        """The ID of the sample at a place. Raises DataError for one of its own that an earlier sample has."""
         kind, _, rest = place.partition(" ")
         digits, _, file = rest.partition(" ")
-        number = int(digits) * _FILES + files.setdefault(file, len(files))
-        if (first := numbers.setdefault(hash(storable(sample.id)), number)) != number:
-            if sample.id != sample.default_id:
-                raise used_id(place, sample.id, f"{kind} {first // _FILES} {[*files][first % _FILES]}".rstrip())
-            count, new = counts.get(sample.id, 1), sample.id
-            while hash(new) in numbers:
-                count += 1
-                new = f"{sample.id}-{count}"
-            counts[sample.id] = count
-            numbers[hash(new)] = number
-            sample = replace(sample, id=new)
-        yield sample
+        number = int(digits) * _FILES + self._files.setdefault(file, len(self._files))
+        if (first := self._numbers.setdefault(hash(storable(id)), number)) == number:
+            return id
+        if id != default_id(content_hash):
+            raise used_id(place, id, f"{kind} {first // _FILES} {[*self._files][first % _FILES]}".rstrip())
+        count, new = self._counts.get(id, 1), id
+        while hash(new) in self._numbers:
+            count += 1
+            new = f"{id}-{count}"
+        self._counts[id] = count
+        self._numbers[hash(new)] = number
+        return new
 
 
 def used_id(place: str, id: str, first: str) -> DataError:
@@ -81,11 +94,12 @@ def id_digest(id: str) -> bytes:
     return hashlib.blake2b(storable(id).encode(), digest_size=DIGEST).digest()
 
 
-def digest_of(sample: Sample) -> bytes:
+def digest_of(id: str, content_hash: str) -> bytes:
     """What the version of a dataset has of a sample: hashes of its ID and of its content, of 16 bytes each. A default
     ID, which follows from the contents of this sample and of those before it, counts as none."""
-    is_default = sample.id == sample.default_id or sample.id.startswith(f"{sample.default_id}-")
-    return (_NO_ID if is_default else id_digest(sample.id)) + bytes.fromhex(sample.content_hash)
+    default = default_id(content_hash)
+    is_default = id == default or id.startswith(f"{default}-")
+    return (_NO_ID if is_default else id_digest(id)) + bytes.fromhex(content_hash)
 
 
 class Version:
@@ -95,9 +109,9 @@ class Version:
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=8)
 
-    def add(self, sample: Sample) -> None:
+    def add(self, id: str, content_hash: str) -> None:
         """Add the next sample."""
-        self._hash.update(digest_of(sample))
+        self._hash.update(digest_of(id, content_hash))
 
     def add_digests(self, digests: bytes) -> None:
         """Add the next samples, by their digests."""
@@ -111,5 +125,5 @@ def version_of(samples: Iterable[Sample]) -> str:
     """The version of samples: 16 hexadecimal digits."""
     version = Version()
     for sample in samples:
-        version.add(sample)
+        version.add(sample.id, sample.content_hash)
     return str(version)

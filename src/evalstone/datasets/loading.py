@@ -309,6 +309,6 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 def _observed(samples: Iterable[Sample], version: Version, notes: Notes) -> Iterator[Sample]:
     for sample in samples:
-        version.add(sample)
+        version.add(sample.id, sample.content_hash)
         notes.add_messages(sample.messages, sample.id)
         yield sample

@@ -59,6 +59,24 @@ def sample_line(sample: Sample) -> str:
     return _FORMAT + plain_line(sample_row(sample)).removeprefix("{")
 
 
+def line_with(id: str, content: str, trial: int | None = None) -> str:
+    """The line of a sample (see `sample_line`) with an ID and a trial. content: `sample_content` of the sample."""
+    last = "" if trial is None else f', "trial": {trial}'
+    return f'{_FORMAT}"id": {plain_line(id)}{content}{last}}}'
+
+
+def sample_content(sample: Sample) -> str:
+    """What the lines of a sample and its trials have besides ID and trial, for `line_with`.
+
+    Raises:
+        ConfigError: A number is NaN or infinite.
+    """
+    row = sample_row(sample)
+    del row["id"]
+    row.pop("trial", None)
+    return f", {plain_line(row)[1:-1]}" if row else ""
+
+
 def content_of(line: str, id: str) -> str:
     """What the line of a sample with this ID (see `sample_line`) has besides the ID."""
     return line[len(_FORMAT) + len('"id": ') + len(plain_line(id)) :]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from evalstone._core.sync import Worker, cancel_all
 from evalstone.datasets.blocks import sample_blocks
+from evalstone.datasets.stored import record_line
 from evalstone.errors import LedgerBusyError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base
 from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks
@@ -232,7 +233,10 @@ class AsyncLedger:
         records: Each with its cell, which is the number of its sample, trial and scorer in the run, and its line
             (`record_line`; None if unknown).
         """
-        self._operations.records.extend((run, *each) for each in records)
+        self._operations.records.extend(
+            (run, cell, record.signature, record_line(record) if line is None else line)
+            for cell, record, line in records
+        )
         await self._scheduled()
 
     async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:

@@ -21,9 +21,8 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash, storable
 from evalstone._core.redaction import masked_url, redacted
 from evalstone._core.validation import read_data
-from evalstone.datasets.stored import record_line
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.types import NO_USAGE, JudgeCall, Record, RunMetadata, Sample, Usage
+from evalstone.types import NO_USAGE, JudgeCall, RunMetadata, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.questions.answers import JudgeAnswer
@@ -325,11 +324,9 @@ class Operations:
     """Reads and writes for one transaction."""
 
     answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
-    records: list[tuple[str, int, Record, str | None]] = field(
-        default_factory=list[tuple[str, int, Record, str | None]]
-    )
-    """Records, each with the id of its run, its cell, which is the number of the sample, trial and scorer in the run,
-    and its `record_line`, if it is known."""
+    records: list[tuple[str, int, str, str]] = field(default_factory=list[tuple[str, int, str, str]])
+    """The id of a run, the cell of a record, which is the number of the sample, trial and scorer in the run, the
+    signature of the scorer, and the record's `record_line`."""
     payment: Payment | None = None
     released: list[Key] = field(default_factory=list[Key])
     """Leases to release."""
@@ -395,10 +392,9 @@ def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
 
 
-def record_row(run: str, cell: int, record: Record, line: str | None = None) -> dict[str, Any]:
-    """A record as a row of `records`. line: its `record_line`, if it is known."""
-    body = record_line(record) if line is None else line
-    return {"run": run, "cell": cell, "signature": storable(record.signature), "body": body}
+def record_row(run: str, cell: int, signature: str, line: str) -> dict[str, Any]:
+    """A record as a row of `records`. signature: that of the scorer. line: the `record_line`."""
+    return {"run": run, "cell": cell, "signature": storable(signature), "body": line}
 
 
 def sample_hash(sample: Sample) -> str:

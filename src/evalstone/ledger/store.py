@@ -22,7 +22,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import redacted
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.read_samples import ReadSamples
-from evalstone.datasets.stored import sample_of
+from evalstone.datasets.stored import record_line, sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
 from evalstone.ledger.base import (
@@ -243,7 +243,8 @@ class Ledger:
 
     def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, int, Record]] = ()) -> None:
         """Write answers, and records with their run and cell, in one transaction. Existing rows are replaced."""
-        self.apply(Operations(list(answers), [(*each, None) for each in records]))
+        rows = [(run, cell, record.signature, record_line(record)) for run, cell, record in records]
+        self.apply(Operations(list(answers), rows))
 
     def apply(self, operations: Operations) -> Applied:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""

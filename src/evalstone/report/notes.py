@@ -447,6 +447,10 @@ NOTES: Mapping[str, Row] = {
     "printed_uncompared": lambda note, _: (
         f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),
+    "scored_without_answer": lambda note, _: (
+        f"the system gave no answer in {count(note['rows'], 'row')} that {note['tool']} scored all the same; these "
+        "scores count, as they do there"
+    ),
     "trials_absent": lambda note, _: (
         f"some samples have fewer than {note['trials']:,} trials: {count(note['absent'], 'trial')} "
         f"{_be(note['absent'])} not in the file"

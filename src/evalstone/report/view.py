@@ -216,7 +216,7 @@ def table(
     for index, column in enumerate(columns):
         texts = {row[index].text for row in cells}
         has_chart = any(row[index].chart for row in cells)
-        if not has_chart and cells and texts <= set(ABSENT) and index:
+        if not has_chart and cells and texts <= set(ABSENT) and (index or not column.informative):
             continue
         if column.informative or len(cells) < 2 or len(texts) > 1:
             shown.append(index)

@@ -108,10 +108,42 @@ class Columns:
         case, number = divmod(cell, len(self._scorers))
         if not self._samples[case]:
             self._samples[case] = record.sample_id
-        self._set_case(case, record)
+        self._set_case(case, record.trial, record.group, record.weight)
         self._seconds[number].add(record.seconds)
         self._values[cell] = math.nan if record.value is None else record.value
         self._kinds[cell] = _CODES[kind_of(record)]
+
+    def put_case(
+        self,
+        case: int,
+        sample: str,
+        trial: int | None,
+        group: str | None,
+        weight: float | None,
+        values: Sequence[float],
+        kinds: bytes,
+        seconds: Sequence[float],
+    ) -> None:
+        """Set the entries of all scorers for a case.
+
+        Args:
+            case: The number of the sample and trial.
+            sample: The ID of the sample.
+            trial: Its trial.
+            group: Its group.
+            weight: Its weight.
+            values: The value of each scorer; NaN without a score.
+            kinds: By scorer, what there is, as its number in `KINDS`.
+            seconds: The seconds of each record.
+        """
+        start, stop = case * len(self._scorers), (case + 1) * len(self._scorers)
+        self._samples[case] = sample
+        self._set_case(case, trial, group, weight)
+        self._values[start:stop] = array("d", values)
+        self._kinds[start:stop] = kinds
+        for total, some in zip(self._seconds, seconds, strict=True):
+            if some:
+                total.add(some)
 
     def append(self, record: Record) -> None:
         """Add the entry of a record after the others. Call `seal` after the last one."""
@@ -132,7 +164,7 @@ class Columns:
             if self._weights:
                 self._weights.append(math.nan)
         case, place = len(self._samples) - 1, len(self._kinds)
-        self._set_case(case, entry)
+        self._set_case(case, entry.trial, entry.group, entry.weight)
         cell = case * len(self._scorers) + self._numbers[entry.signature]
         if cell != place and not self._cells:
             self._cells.extend(range(place))
@@ -247,21 +279,21 @@ class Columns:
         """Whether any sample has a weight."""
         return len(self._weights) > 0
 
-    def _set_case(self, case: int, record: Record | Entry) -> None:
-        if record.trial is record.group is record.weight is None:
+    def _set_case(self, case: int, trial: int | None, group: str | None, weight: float | None) -> None:
+        if trial is group is weight is None:
             return
-        if record.trial is not None:
+        if trial is not None:
             if not self._trials:
                 self._trials.extend([_NO_TRIAL] * len(self._samples))
-            self._trials[case] = record.trial
-        if record.group is not None:
+            self._trials[case] = trial
+        if group is not None:
             if not self._groups:
                 self._groups.extend([None] * len(self._samples))
-            self._groups[case] = self._group_names.setdefault(record.group, record.group)
-        if record.weight is not None:
+            self._groups[case] = self._group_names.setdefault(group, group)
+        if weight is not None:
             if not self._weights:
                 self._weights.extend([math.nan] * len(self._samples))
-            self._weights[case] = record.weight
+            self._weights[case] = weight
 
     def share_samples(self, other: Columns) -> None:
         """Have the memory of the samples of other columns, if they are the same in the same order, and many. Neither

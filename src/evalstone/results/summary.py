@@ -28,6 +28,7 @@ from evalstone.types import (
     Score,
     Skipped,
     StoredScorer,
+    Usage,
     note,
     without_fingerprints,
 )
@@ -314,16 +315,38 @@ class ScorerCounts:
         """Count a record of a scorer with this scale."""
         outcome = record.outcome
         if isinstance(outcome, Score):
-            self.n_score += 1
-            self.histogram[min(BINS - 1, int(BINS * (outcome.value / scale + TOLERANCE)))] += 1
+            self.add_score(outcome.value, scale)
         elif isinstance(outcome, Skipped):
-            self.n_skipped += 1
-            self._add_reason(outcome.reason)
+            self.add_missing(outcome.reason, failed=False)
         else:
-            self.n_failed += 1
-            self._add_reason(outcome.error)
+            self.add_missing(outcome.error, failed=True)
         if record.calls:
             self._add_calls(record)
+
+    def add_score(self, value: float, scale: float) -> None:
+        """Count a score."""
+        self.n_score += 1
+        self.histogram[min(BINS - 1, int(BINS * (value / scale + TOLERANCE)))] += 1
+
+    def add_missing(self, reason: str, *, failed: bool) -> None:
+        """Count a sample that failed or was skipped. reason: The error, or why it was skipped."""
+        self.n_failed += failed
+        self.n_skipped += not failed
+        self._add_reason(reason)
+
+    def add_call(self, judge: str, answer: Any, usage: Usage, cost: float | None, *, unanswered: bool) -> None:
+        """Count a record with one call, which was asked of a single judge. unanswered: Whether it was skipped because
+        of it."""
+        self.calls["asked"] += answer is not None or usage.requests > 0
+        for verdict in _verdicts(answer):
+            self._add_verdict(verdict)
+        if usage.requests > 1:
+            self.corrections += usage.requests - 1
+            self.corrected += answer is not None
+        self.lost += answer is None and (usage.requests > 0 or cost is None)
+        self.judges.add(judge)
+        self.unanswered += unanswered
+        self.cost = _added(self.cost, cost)
 
     def _add_reason(self, reason: str, times: int = 1) -> None:
         if reason in self.reasons or len(self.reasons) < MAX_REASONS:
@@ -515,11 +538,25 @@ class SummaryBuilder:
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
-        self._add_weight(record)
+        self._add_weight(record.weight, scored=isinstance(record.outcome, Score))
         if isinstance(record.outcome, Score):
-            self._add_group(record.group)
-            self.values.append(record.outcome.value)
+            self._add_value(record.outcome.value, record.group)
         self.counts.add(record, self.info.scale)
+
+    def add_score(self, value: float, group: str | None, weight: float | None) -> None:
+        """Add a record with a score, without its calls."""
+        self._add_weight(weight, scored=True)
+        self._add_value(value, group)
+        self.counts.add_score(value, self.info.scale)
+
+    def add_missing(self, reason: str, weight: float | None, *, failed: bool) -> None:
+        """Add a record that failed or was skipped, without its calls. reason: The error, or why it was skipped."""
+        self._add_weight(weight, scored=False)
+        self.counts.add_missing(reason, failed=failed)
+
+    def _add_value(self, value: float, group: str | None) -> None:
+        self._add_group(group)
+        self.values.append(value)
 
     def _add_group(self, name: str | None) -> None:
         """Store the group of the next value. Groups are numbered. Samples without a group get unique negative numbers,
@@ -531,15 +568,15 @@ class SummaryBuilder:
         elif self._group_numbers:
             self.groups.append(-len(self.values) - 1)
 
-    def _add_weight(self, record: Record) -> None:
-        """Store the record's weight. Call it before the record is counted."""
-        if record.weight is None and not self._weighted:
+    def _add_weight(self, weight: float | None, *, scored: bool) -> None:
+        """Store the weight of a record. Call it before the record is counted."""
+        if weight is None and not self._weighted:
             return
         if not self._weighted:
             self._weighted = True
             self.weights[True].extend([1.0] * self.counts.n_score)
             self.weights[False].extend([1.0] * (self.counts.n_skipped + self.counts.n_failed))
-        self.weights[isinstance(record.outcome, Score)].append(1.0 if record.weight is None else record.weight)
+        self.weights[scored].append(1.0 if weight is None else weight)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
@@ -549,9 +586,12 @@ class SummaryBuilder:
 
 def unanswered(record: Record) -> bool:
     """Whether a sample was skipped because the judge declined a question or reached no verdict."""
-    return isinstance(record.outcome, Skipped) and any(
-        call.answer is None or "undecided" in _verdicts(call.answer) for call in record.calls
-    )
+    return isinstance(record.outcome, Skipped) and any(is_unanswered(call.answer) for call in record.calls)
+
+
+def is_unanswered(answer: Any) -> bool:
+    """Whether a judge declined a question or reached no verdict. answer: Its answer as JSON data."""
+    return answer is None or "undecided" in _verdicts(answer)
 
 
 def _verdicts(answer: Any) -> Iterator[str]:

@@ -80,7 +80,7 @@ def _survey(part: Part, scorers: Sequence[Scorer], how: Reading) -> PartSurvey:
     unsure = [*scorers]
     """The scorers that no sample has suited so far."""
     for place, sample in read_part(part, reader):
-        digest = digest_of(sample)
+        digest = digest_of(sample.id, sample.content_hash)
         digests += digest
         looks = _DEFAULT.fullmatch(sample.id)
         keys += bytes.fromhex(looks[1]) if looks else id_digest(sample.id)[:_KEY]

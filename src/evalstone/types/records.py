@@ -147,6 +147,14 @@ class Failed(NoTruthValue, metaclass=NamesArguments):
         return " ".join(self.error.split())
 
     @property
+    def stored_error(self) -> dict[str, Any]:
+        """The error as data, as a line of `records.jsonl` has it."""
+        error: dict[str, Any] = {"message": self.error, "reply": self.reply}
+        if self.exception is not None:
+            error |= {"exception": self.exception, "traceback": self.traceback}
+        return error
+
+    @property
     def by_target(self) -> bool:
         """Whether the target failed, rather than the judge, the user or the scorer."""
         return self.error.startswith(TARGET_FAILED)
@@ -311,7 +319,7 @@ class Record(NoTruthValue):
             "calls": [to_jsonable(call) for call in self.calls],
             "seconds": self.seconds,
             "cost": self.cost,
-            "error": _error(outcome) if isinstance(outcome, Failed) else None,
+            "error": outcome.stored_error if isinstance(outcome, Failed) else None,
             **({} if self.group is None else {"group": self.group}),
             **({} if self.trial is None else {"trial": self.trial}),
             **({} if self.weight is None else {"weight": self.weight}),
@@ -404,10 +412,3 @@ def _check_reason(text: object, name: str = "a reason") -> None:
 
 
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
-
-
-def _error(outcome: Failed) -> dict[str, Any]:
-    error: dict[str, Any] = {"message": outcome.error, "reply": outcome.reply}
-    if outcome.exception is not None:
-        error |= {"exception": outcome.exception, "traceback": outcome.traceback}
-    return error

@@ -156,7 +156,7 @@ class Sample(metaclass=NamesArguments):
     @property
     def default_id(self) -> str:
         """The ID that the sample has without one of its own: a hash of the content."""
-        return _DEFAULT_ID + self.content_hash[:16]
+        return default_id(self.content_hash)
 
     @property
     def has_own_id(self) -> bool:
@@ -270,6 +270,11 @@ def is_own_id(id: str) -> bool:
     """Whether an ID is a user's own. A default ID shows that by its form, so that it is still known as one when it was
     stored and read again, and after a target has changed the content."""
     return _IS_DEFAULT_ID.match(id) is None
+
+
+def default_id(content_hash: str) -> str:
+    """The ID of a sample without one of its own."""
+    return _DEFAULT_ID + content_hash[:16]
 
 
 def default_id_note(id: str) -> str:

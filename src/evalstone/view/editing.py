@@ -197,7 +197,7 @@ def saved(library: Library, editing: Editing, building: Building) -> str:
     def counted() -> Iterator[Sample]:
         # Most of the time is spent here.
         for number, sample in enumerate(editing.samples()):
-            version.add(sample)
+            version.add(sample.id, sample.content_hash)
             if number % PER_STEP == 0:
                 building.step("saving", number, editing.size + 1)
             yield sample

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import tracemalloc
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 
 import evalstone as es
+from bench.imports import MAKERS
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
 from evalstone.compat.imports.building import Building, keep
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
+from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.compat.imports.results import About, Event, Judged, Metric, Printed, Result, Row, failed, metric_name
 from evalstone.ledger import RunRow
 from evalstone.ledger.store import Ledger
@@ -230,9 +233,19 @@ def write(path: Path, *lines: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("a.json", "", r"a.json isn't known as the results of a tool. Looked for .*promptfoo: results of"),
-        ("a.json", '{"a": 1}', r"isn't known as the results of a tool \(keys: a\). Looked for"),
+        (
+            "a.json",
+            "",
+            r"a.json isn't known as the results of a tool. Known: promptfoo .json \(evalId, .*; also .*langsmith\Z",
+        ),
+        ("a.json", '{"a": 1}', r"isn't known as the results of a tool \(keys: a\). Known: "),
         ("a.csv", "x,y\n1,2\n", r"\(columns: x, y\)"),
+        (
+            "a.csv",
+            "example_id,repetition_number,output\n1,2,3\n",
+            r"closest first: phoenix experiment \(example_id, repetition_number, reference_output\), langsmith",
+        ),
+        ("a.csv", "a_score,y\n1,2\n", r"closest first: phoenix table \(NAME_score, NAME_execution_details\), "),
         ("a.json", EMPTY + '{"version": 3, "results": [], "stats": {}}}', "a.json: it has no results"),
         ("a.json", EMPTY + '{"version": 3, "results": [1]}}', r"results.results\[0\] must be an object"),
         ("a.json", EMPTY + '{"results": [', "a.json: line 1, column 41: not JSON"),
@@ -260,6 +273,7 @@ def test_a_file_that_cant_be_read_is_refused_in_words(tmp_path: Path, name: str,
     with pytest.raises(DataError, match=problem) as raised:
         import_results(write(tmp_path / name, text), ledger=None)
     assert name in str(raised.value)
+    assert len(str(raised.value)) < 600
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:
@@ -324,6 +338,52 @@ def test_a_warning_of_some_systems_names_them() -> None:
     )
 
 
-def test_a_folder_that_should_be_a_file_is_refused_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="Is a directory"):
-        import_results(tmp_path, tool="promptfoo", ledger=None)
+@pytest.mark.parametrize("tool", ["promptfoo", "ragas", "mlflow"])
+def test_a_folder_that_should_be_a_file_is_refused_with_its_name(tmp_path: Path, tool: str) -> None:
+    with pytest.raises(DataError, match="it is a folder; name the file in it") as raised:
+        import_results(tmp_path, tool=tool, ledger=None)
+    assert str(raised.value).count(str(tmp_path)) == 1
+
+
+def test_a_folder_of_nothing_known_is_refused_with_what_folders_are_known(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "a")
+    with pytest.raises(DataError, match=r"a.txt\). Known: deepeval folder .*, inspect folder \(\*.eval\), lm-eval"):
+        import_results(tmp_path, ledger=None)
+
+
+def test_a_table_with_an_unknown_suffix_is_named_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "a")
+    with pytest.raises(DataError, match=r"a.txt: it has an unknown suffix; readable are .json, .jsonl") as raised:
+        import_results(path, tool="ragas", ledger=None)
+    assert str(raised.value).count("a.txt") == 1
+
+
+def test_the_measured_files_are_known(tmp_path: Path) -> None:
+    for tool, make in MAKERS.items():
+        folder = tmp_path / tool
+        folder.mkdir()
+        assert reader_for(Source(make(folder, 4))).tool == tool.partition(" ")[0]
+
+
+def test_systems_are_in_the_order_in_which_the_file_lists_them() -> None:
+    rows = [row(number, system) for number in range(2) for system in ("a", "b", "c")]
+    runs = runs_of(About(systems=("c", "b")), *rows)
+    assert [run.target and run.target.identity for run in runs] == ["c", "b", "a"]
+
+
+def test_a_row_without_an_answer_keeps_the_scores_that_the_tool_has() -> None:
+    down = failed("TargetFailed", "HTTP 503")
+    events = [row(0, scores={GOOD: Result.of(1), NICE: Result.of(1)}), row(1, answer=None, problem=down)]
+    (run,) = runs_of(*events)
+    assert outcomes(run)[1] == Score(0.5, scale=1)
+    assert outcomes(run, "nice")[1] == Failed("the target failed: HTTP 503")
+    assert note("scored_without_answer", "caution", tool="acme", rows=1) in run.notes
+    (run,) = runs_of(events[0], replace(events[1], only_scores=True))
+    assert outcomes(run, "nice")[1] == Skipped("acme has no such score of this sample")
+
+
+def test_the_system_is_in_the_table_of_a_single_run() -> None:
+    (run,) = runs_of(row(0), row(1))
+    assert ImportedRuns((run,), "acme").to_csv().splitlines()[1].startswith('"a","good",')
+    (run,) = runs_of(row(0, system="", answer=None), row(1, system="", answer=None))
+    assert "system" not in str(ImportedRuns((run,), "acme"))

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from evalstone import Failed, Run, import_results
+from evalstone.types import note
 
 FOLDER = Path(__file__).parent / "langsmith"
 ROWS: list[dict[str, Any]] = json.loads((FOLDER / "results.json").read_text("utf-8"))
@@ -42,8 +43,13 @@ def test_an_example_again_is_a_trial(form: str) -> None:
         str(UUID(int=1)), 1, "What is the capital of France?", "Paris", "Paris",
     )  # fmt: skip
     assert sample.metadata["feedback.grade"] == "good"  # text is no score
-    assert [each.value for each in outcomes(run, "exact")[:6]] == [1, 1, 1, 1, 0, 0]
-    failure = outcomes(run, "exact")[6]
+    assert [each.value for each in outcomes(run, "exact")] == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert note("scored_without_answer", "caution", tool="langsmith", rows=2) in run.notes
+
+
+def test_a_row_without_an_answer_fails_where_it_has_no_score(tmp_path: Path) -> None:
+    rows = [{**row, "feedback.exact": None if row["error"] else row["feedback.exact"]} for row in ROWS]
+    failure = outcomes(imported(tmp_path / "r.json", rows), "exact")[6]
     assert (failure.error.startswith("the target failed: KeyError('Peru')"), failure.exception) == (
         True,
         "TargetFailed",
@@ -54,7 +60,7 @@ def test_a_missing_score_is_a_failure_and_never_0() -> None:
     (run,) = import_results(FOLDER / "results.csv", ledger=None)
     found = outcomes(run, "broken")
     assert [each.exception if isinstance(each, Failed) else each.value for each in found] == [
-        0.5, 0.5, "NoScore", "NoScore", 0.5, 0.5, "TargetFailed", "TargetFailed",
+        0.5, 0.5, "NoScore", "NoScore", 0.5, 0.5, 0.5, 0.5,
     ]  # fmt: skip
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from evalstone import DataError, Failed, Run, import_results
+from evalstone import DataError, Failed, Run, Score, import_results
+from evalstone.types import note
 
 FOLDER = Path(__file__).parent / "mlflow"
 TRACES: list[dict[str, Any]] = [json.loads(line) for line in (FOLDER / "traces.jsonl").read_text("utf-8").splitlines()]
 PRINTED = {"exact": 0.5, "length": 8.0, "correctness": 1 / 3, "broken": 0.5, "politeness": 0.75}
-"""The means that MLflow logged, which has scores of the answer that the failed function didn't give."""
+"""The means that MLflow logged. It scored the answer that the failed function didn't give, too."""
 
 
 def imported(path: Path, content: Any) -> Run:
@@ -55,7 +56,7 @@ def test_a_trace_is_a_case_with_its_answer_and_its_passages(run: Run) -> None:
     assert sample.metadata["target"]["seconds"] > 0
 
 
-def test_scores_are_those_of_mlflow_where_there_is_an_answer(run: Run) -> None:
+def test_scores_are_those_of_mlflow_also_without_an_answer(run: Run) -> None:
     exact, correctness = by_question(run, "exact"), by_question(run, "correctness")
     assert {each: exact[each].value for each in ("France", "Germany", "Spain")} == {
         "France": 1,
@@ -64,15 +65,16 @@ def test_scores_are_those_of_mlflow_where_there_is_an_answer(run: Run) -> None:
     }
     assert (correctness["France"].value, correctness["Spain"].value) == (1, 0)
     assert correctness["France"].evidence == {"value": "yes"}
-    assert sum(each.value for each in list(exact.values()) if not isinstance(each, Failed)) / 4 == PRINTED["exact"]
-    for name in ("length", "broken", "politeness"):
-        assert run.mean(name) == PRINTED[name]
+    for name, printed in PRINTED.items():
+        assert run.mean(name) == pytest.approx(printed, rel=1e-15)
+    assert note("scored_without_answer", "caution", tool="mlflow", rows=1) in run.notes
     assert {name for name in PRINTED if len(by_question(run, name)) == 4} == {*PRINTED}
 
 
 def test_failures_have_their_kind(run: Run) -> None:
     kinds = {name: by_question(run, name) for name in ("exact", "correctness", "broken")}
-    assert kinds["exact"]["Peru"] == Failed("the target failed: KeyError: 'Peru'")
+    assert kinds["exact"]["Peru"] == Score(0.0, scale=1.0)
+    assert kinds["broken"]["Peru"] == Failed("the target failed: KeyError: 'Peru'")
     assert (kinds["correctness"]["Germany"].error, kinds["correctness"]["Germany"].exception) == (
         "the judge is away", "JudgeFailed",
     )  # fmt: skip
@@ -85,8 +87,8 @@ def test_a_judge_is_in_the_calls(run: Run) -> None:
     calls = [record.calls[0] for record in run.records if record.scorer == "correctness" and record.calls]
     assert {call.judge for call in calls} == {"openai:/gpt-5-mini by mlflow"}
     answered = [call for call in calls if call.answer is not None]
-    assert [(call.usage.input, call.usage.output, call.cost) for call in answered] == [(50, 4, 0.001)] * 2
-    assert len(calls) == 3
+    assert [(call.usage.input, call.usage.output, call.cost) for call in answered] == [(50, 4, 0.001)] * 3
+    assert len(calls) == 4
 
 
 def test_what_people_say_is_a_metric_of_its_own(run: Run) -> None:
@@ -113,7 +115,7 @@ def test_a_score_that_was_replaced_by_its_scorer_is_left_out(tmp_path: Path) -> 
         trace["info"]["assessments"].append({**old, "feedback": {"value": 0.25}})
         old["valid"] = False
 
-    assert changed(tmp_path / "t.json", change).mean("politeness") == pytest.approx((0.75 * 2 + 0.25) / 3)
+    assert changed(tmp_path / "t.json", change).mean("politeness") == pytest.approx((0.75 * 3 + 0.25) / 4)
 
 
 def test_unknown_is_undefined_and_feedback_on_a_span_a_metric_of_its_own(tmp_path: Path) -> None:
@@ -155,3 +157,10 @@ def test_a_run_of_the_tool_is_a_run_if_there_are_several(tmp_path: Path) -> None
 def test_what_cant_be_read_is_named(tmp_path: Path, trace: str | None, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         imported(tmp_path / "t.json", [{"trace_id": "t", "trace": trace, "assessments": []}])
+
+
+def test_a_table_of_long_traces_is_known_by_its_beginning(tmp_path: Path) -> None:
+    trace = copy.deepcopy(TRACES[0])
+    trace["data"]["spans"][0]["attributes"]["notes"] = json.dumps("long " * 100_000)
+    run = imported(tmp_path / "t.json", [{"trace_id": "t", "trace": json.dumps(trace), "assessments": []}])
+    assert run.n_samples == 1

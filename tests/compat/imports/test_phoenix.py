@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalstone import DataError, Failed, Run, import_results
+from evalstone.types import note
 
 FOLDER = Path(__file__).parent / "phoenix"
 ROWS: list[dict[str, Any]] = json.loads((FOLDER / "experiment.json").read_text("utf-8"))
@@ -43,7 +44,9 @@ def test_an_experiment_is_a_run_of_its_examples_and_repetitions(form: str) -> No
     )  # fmt: skip
     assert sample.metadata["target"]["seconds"] == pytest.approx(0.000541)
     assert [each.value for each in outcomes(run, "exact")[:6]] == [1, 1, 1, 1, 0, 0]
-    assert outcomes(run, "exact")[6] == Failed("the target failed: KeyError('Peru')")
+    assert outcomes(run, "exact")[6].value == 0  # of no answer
+    assert note("scored_without_answer", "caution", tool="phoenix", rows=2) in run.notes
+    assert outcomes(run, "broken")[6] == Failed("the target failed: KeyError('Peru')")
     assert outcomes(run, "correctness")[0].reason == "It names the capital."
     assert exceptions(run, "broken") == [None] * 2 + ["ScorerFailed"] * 2 + [None] * 2 + ["TargetFailed"] * 2
     assert not any(record.calls for record in run.records)

@@ -369,3 +369,14 @@ def test_names_that_become_the_same_lose_no_score(tmp_path: Path) -> None:
         ("test_passed", 1), ("test_score", 0.5), ("f[x]", 1), ("f[x]", 0), ("test_score", 0.25),
     ]  # fmt: skip
     assert len({info.signature for info in run.scorers}) == 5
+
+
+def test_systems_follow_the_list_of_the_file_whatever_the_order_of_its_rows(tmp_path: Path, runs: ImportedRuns) -> None:
+    content = copy.deepcopy(RESULTS)
+    content["results"]["results"].reverse()
+    lines = "".join(f"{json.dumps(row)}\n" for row in content["results"]["results"])
+    for path, given in (("r.json", content), ("r.jsonl", lines)):
+        found = imported(tmp_path / path, given)
+        assert [run.target and run.target.identity for run in found] == [
+            run.target and run.target.identity for run in runs
+        ]

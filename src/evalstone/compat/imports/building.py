@@ -7,6 +7,7 @@ system is a target: its answers are put into the samples, and stored, as those o
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -14,26 +15,36 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evalstone._core.display import excerpt
 from evalstone._core.front_ends import Setting
-from evalstone._core.json import content_hash, value_of
+from evalstone._core.json import content_hash, text_hash, value_of
+from evalstone._core.run_ids import run_id
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_SCALE, MOST_TRIALS
 from evalstone.compat.imports.checking import OurRun, Ours, checked
 from evalstone.compat.imports.results import About, Event, Metric, Printed, Result, Row, failed, metric_name
-from evalstone.datasets.blocks import SpooledSamples, sample_blocks
-from evalstone.datasets.identity import Version, made_unique
+from evalstone.datasets.blocks import SpooledSamples, line_blocks
+from evalstone.datasets.identity import UniqueIds, Version
 from evalstone.datasets.loading import MOST_IN_MEMORY
-from evalstone.datasets.stored import record_line, sample_of, sample_row
+from evalstone.datasets.stored import line_with, sample_content, sample_of
+from evalstone.datasets.writing import plain_line
 from evalstone.errors import DataError, unknown
 from evalstone.ledger import RunRow, StoredAnswer
 from evalstone.ledger.base import TARGET, Operations, chunks, target_scope
 from evalstone.ledger.store import Ledger
+from evalstone.results.columns import KINDS, Columns
+from evalstone.results.record_lines import LineForm, RecordLines, line_end
 from evalstone.results.run import Run
-from evalstone.results.spilling import SpillingList, SpillingRecords
-from evalstone.results.stored_records import StoredRecords
-from evalstone.results.summary import ScorerInfo, ScorerSummary, SummaryBuilder, scorer_titles
+from evalstone.results.spilling import SpillingList
+from evalstone.results.summary import (
+    ScorerCounts,
+    ScorerInfo,
+    ScorerSummary,
+    SummaryBuilder,
+    is_unanswered,
+    scorer_titles,
+)
 from evalstone.run.answer_rows import TargetReply, answer_key
 from evalstone.run.problems import named_judges
 from evalstone.stats.exact_sum import ExactSum
@@ -60,17 +71,42 @@ _NO_ROW = -1
 
 
 class _Stored(NamedTuple):
-    """The result of a metric in a row, as JSON data."""
+    """The result of a metric in a row: texts, which are JSON but for the value, and go into the line of a record."""
 
-    metric: int
+    metric: str
     """The number of the metric."""
-    value: float | None
-    problem: Sequence[Any] | None
-    """As of `_problem`."""
+    kind: str
+    """What there is, as its number in `KINDS`."""
+    value: str
+    """"" without a score."""
     reason: str
-    evidence: Any
-    judged: Mapping[str, Any] | None
-    seconds: float
+    evidence: str
+    error: str
+    seconds: str
+    judge: str = ""
+    answer: str = ""
+    usage: str = ""
+    cost: str = ""
+    judge_seconds: str = ""
+    """These are of the judge's call; "" without one."""
+
+    @classmethod
+    def without_score(cls, outcome: Skipped | Failed, metric: int = 0) -> _Stored:
+        """The result of a metric without a score, and without a judge."""
+        if isinstance(outcome, Skipped):
+            return cls(str(metric), _UNDEFINED, "", plain_line(outcome.reason), _NULL, _NULL, _NO_SECONDS)
+        kind = _TARGET_FAILED if outcome.by_target else _FAILED
+        error = plain_line(outcome.stored_error)
+        return cls(str(metric), kind, "", plain_line(outcome.reason), _NULL, error, _NO_SECONDS)
+
+
+_OF_OUTCOME = 7
+"""The number of parts of a result without a judge."""
+_NULL, _NO_SECONDS = "null", "0.0"
+_NO_TOKENS = plain_line(vars(NO_USAGE))
+_SCORE, _UNDEFINED, _UNANSWERED, _FAILED, _TARGET_FAILED = map(str, range(len(KINDS)))
+_PARTS, _RESULTS = "\x1f", "\x1e"
+"""Between the parts of a result, and between results: characters that JSON escapes."""
 
 
 @dataclass
@@ -87,11 +123,14 @@ class _System:
 
     def __init__(self, identity: str, dataset: str) -> None:
         self.identity, self.dataset = identity, dataset
-        self.cases = SpillingList[Sample](0, _written, _read, in_memory=IN_MEMORY)
+        self.cases = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
+        """The cases as texts, as `_case_text` makes them."""
+        self.answered = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
+        """By row, what the line of the sample has with the answer (`sample_content`); "" without an answer."""
         self.replies = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
         """By row, the answer as the ledger has it; "" without one."""
         self.scores = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
-        """By row, the results as JSON, and why the system gave no answer."""
+        """By row, the results, and before them that of all other metrics; "" if these are undefined."""
         self.case_of, self.trial_of, self.seconds = array("q"), array("q"), array("d")
         """By row, the number of the case, that of the trial from 1, and the seconds of the answer."""
         self.trials = array("q")
@@ -100,15 +139,17 @@ class _System:
         """By case, its place among the others, as far as rows say it."""
         self.numbers: dict[str, int] = {}
         """The numbers of cases by key."""
-        self.metrics: dict[int, None] = {}
-        """The numbers of its metrics, in their order."""
+        self.metrics: dict[int, ScorerCounts] = {}
+        """By the number of a metric, in their order, what its judge's calls were."""
         self.counted: dict[int, tuple[int, ExactSum]] = {}
         """By metric, how many of its problems the tool counted, and the sum of what it counted."""
         self.usage, self.cost, self.answers, self.unpriced, self.failed = NO_USAGE, ExactSum(), 0, 0, 0
+        self.scored = 0
+        """How many of its failures have scores."""
         self.digest = hashlib.blake2b(digest_size=16)
         self._taken = set[tuple[int, int]]()
 
-    def add(self, row: Row, reply: str, scores: str) -> None:
+    def add(self, row: Row, answered: str, reply: str, scores: str) -> None:
         """Add a row. Raises DataError for a trial that another row has, or with a number that none can have."""
         case = self._case(row)
         trial = self.trials[case] + 1 if row.trial is None else row.trial
@@ -124,9 +165,10 @@ class _System:
         self.case_of.append(case)
         self.trial_of.append(trial)
         self.seconds.append(row.seconds)
+        self.answered.append(answered)
         self.replies.append(reply)
         self.scores.append(scores)
-        for text in (row.case.id, reply, scores):
+        for text in (row.case.id, row.case.content_hash, reply, scores):
             self.digest.update(text.encode("utf-8", "surrogatepass"))
 
     def _case(self, row: Row) -> int:
@@ -134,7 +176,7 @@ class _System:
         number = self.numbers.get(row.key) if row.key else None
         if number is None:
             number = len(self.trials)
-            self.cases.append(row.case)
+            self.cases.append(_case_text(row.case))
             self.orders.append(row.order)
             self.trials.append(0)
             if row.key:
@@ -147,8 +189,10 @@ class Built:
     """A run, and what the ledger needs besides."""
 
     run: Run
-    cases: Iterable[Sample]
-    """The samples of the dataset, once; of a target, without its answers."""
+    records: RecordLines
+    """Those of the run."""
+    cases: Iterable[str]
+    """The samples of the dataset as lines (`sample_line`), once; of a target, without its answers."""
     answers: Iterable[StoredAnswer]
     """The answers of the target, once."""
 
@@ -193,42 +237,61 @@ class Building:
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:
             system = self._systems[row.system] = _System(row.system, row.dataset)
-        reply = ""
+        answered = reply = ""
         if row.system and row.answer is not None:
             reply = TargetReply(row.answer).to_json()
+            answered = sample_content(row.answer.fill(row.case, seconds=row.seconds))
             system.answers += 1
             system.usage += row.answer.usage
             system.unpriced += row.answer.cost is None
             system.cost.add(row.answer.cost or 0.0)
         elif isinstance(row.problem, Failed):
             system.failed += 1
+            system.scored += any(result.value is not None for result in row.scores.values())
             self._failure = self._failure or excerpt(row.problem.error)
-        stored: list[_Stored] = []
-        for metric, result in row.scores.items():
-            stored.append(one := self._stored(metric, result))
-            system.metrics.setdefault(one.metric)
-            if result.problem is not None and result.counted is not None:
-                times, total = system.counted.setdefault(one.metric, (0, ExactSum()))
-                total.add(result.counted)
-                system.counted[one.metric] = times + 1, total
-        system.add(row, reply, json.dumps([stored, None if row.problem is None else _problem(row.problem)]))
+        of_others = "" if row.problem is None or row.only_scores else _PARTS.join(_Stored.without_score(row.problem))
+        results = [self._stored(system, metric, result) for metric, result in row.scores.items()]
+        system.add(row, answered, reply, _RESULTS.join((of_others, *results)))
 
-    def _stored(self, metric: Metric, result: Result) -> _Stored:
+    def _stored(self, system: _System, metric: Metric, result: Result) -> str:
         number = self._numbers.setdefault(metric, len(self._spreads))
         if number == len(self._spreads):
             self._spreads.append(_Spread(metric))
-        spread, judged = self._spreads[number], result.judged
+        if (counts := system.metrics.get(number)) is None:
+            counts = system.metrics[number] = ScorerCounts()
+        spread, problem, value = self._spreads[number], result.problem, result.value
         spread.same_threshold &= metric.threshold == spread.metric.threshold
-        spread.highest = max(spread.highest, result.value or 0.0)
-        return _Stored(
-            number,
-            result.value,
-            None if result.problem is None else _problem(result.problem),
-            result.reason,
-            result.evidence,
-            None if judged is None else {**vars(judged), "usage": vars(judged.usage)},
-            result.seconds,
-        )
+        if value is not None and value > spread.highest:
+            spread.highest = value
+        if problem is not None and result.counted is not None:
+            times, total = system.counted.setdefault(number, (0, ExactSum()))
+            total.add(result.counted)
+            system.counted[number] = times + 1, total
+        if problem is None and value is None:
+            problem = failed("NoScore", "the file has no score")
+        if problem is None:
+            stored = _Stored(
+                str(number),
+                _SCORE,
+                repr(value),
+                plain_line(result.reason),
+                plain_line(result.evidence or ()),
+                _NULL,
+                repr(result.seconds),
+            )
+        else:
+            stored = _Stored.without_score(problem, number)._replace(seconds=repr(result.seconds))
+        if (judged := result.judged) is None:
+            return _PARTS.join(stored)
+        unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
+        judge = _judge_of(judged.judge, self.tool)
+        counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
+        usage = _NO_TOKENS if judged.usage is NO_USAGE else plain_line(vars(judged.usage))
+        cost = _NULL if judged.cost is None else repr(judged.cost)
+        call = (plain_line(judge), plain_line(judged.answer), usage, cost, repr(judged.seconds))
+        if unanswered:
+            stored = stored._replace(kind=_UNANSWERED)
+        return _PARTS.join((*stored[:_OF_OUTCOME], *call))
 
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
         """The run of each system.
@@ -248,9 +311,7 @@ class Building:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
         infos = [self._info(spread) for spread in self._spreads]
-        scored = [
-            _Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._systems.values()
-        ]
+        scored = [_Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
         runs = [self._built(each, name, tags) for each in scored]
         ours = [each.ours() for each in scored]
         said = list(checked(self.tool, ours, self._printed))
@@ -259,6 +320,11 @@ class Building:
             run = runs[place].run
             runs[place] = replace(runs[place], run=replace(run, cautions=(*run.cautions, *found)))
         return runs
+
+    def _ordered(self) -> list[_System]:
+        """The systems as the file lists them, then those that it doesn't list."""
+        places = {name: place for place, name in enumerate(self.about.systems)}
+        return sorted(self._systems.values(), key=lambda system: places.get(system.identity, len(places)))
 
     def _info(self, spread: _Spread) -> ScorerInfo:
         metric = spread.metric
@@ -288,13 +354,15 @@ class Building:
         scales = [info.scale for info in scored.infos.values()]
         known = [self.tool, self.reading, vars(self.about), system.identity, system.dataset, signatures, scales]
         system.digest.update(json.dumps(known).encode())
-        id = f"{when:%Y%m%d-%H%M%S}-{system.digest.hexdigest()[:6]}"
+        id = run_id(when, system.digest.hexdigest())
         samples = scored.samples()
         target = None if not system.identity else _target(system, scored.trials, id)
         summary = scored.summary()
         names = {info.name for info in scored.infos.values()}
         cautions = [note("imported", tool=_tool_of(scored) or self.tool, file=self.file)]
         cautions += [each for each in self._notes if not each.scorer or each.scorer in names]
+        if system.scored:
+            cautions.append(note("scored_without_answer", "caution", tool=self.tool, rows=system.scored))
         if scored.missing:
             cautions.append(note("trials_absent", "caution", absent=scored.missing, trials=scored.trials))
         run = Run(
@@ -317,7 +385,12 @@ class Building:
         )
         cost = run.recorded_cost
         run = replace(run, paid=Paid(total=cost, this_call=cost, records=run.judge_cost))
-        return Built(run=run, cases=scored.cases(), answers=() if target is None else scored.answers(target, id))
+        return Built(
+            run=run,
+            records=scored.records,
+            cases=scored.cases(),
+            answers=() if target is None else scored.answers(target, id),
+        )
 
     def _started(self) -> datetime:
         try:
@@ -357,6 +430,52 @@ def _at(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+class _Lines:
+    """The lines of a scorer's records.
+
+    Args:
+        info: The scorer.
+        title: Its title in the run.
+    """
+
+    def __init__(self, info: ScorerInfo, title: str) -> None:
+        self.scale, self._signature = info.scale, json.dumps(info.signature)
+        self._forms: dict[tuple[str, bool], LineForm] = {}
+        self._info, self._title = info, title
+
+    def line(self, stored: _Stored, sample: str, canonical: str, end: str) -> str:
+        """The line of a result.
+
+        sample: The ID of the sample as JSON. canonical: In ASCII. end: `line_end` of the sample.
+        """
+        has_call = stored.judge != ""
+        if (form := self._forms.get((stored.kind, has_call))) is None:
+            form = self._forms[stored.kind, has_call] = self._form(stored.kind, has_call=has_call)
+        outcome = (sample, stored.value or _NULL, stored.reason, stored.evidence)
+        if not has_call:
+            return form.line(*outcome, stored.seconds, _NO_SECONDS, stored.error, end)
+        fingerprint = f'"{text_hash(f"[{canonical},{self._signature}]")}"'
+        call = (fingerprint, stored.judge, stored.answer, stored.usage, stored.cost, stored.judge_seconds)
+        return form.line(*outcome, *call, stored.seconds, stored.cost, stored.error, end)
+
+    def _form(self, kind: str, *, has_call: bool) -> LineForm:
+        outcome: Outcome = Failed("")
+        if kind == _SCORE:
+            outcome = Score(0.0, scale=self.scale)
+        elif kind in (_UNDEFINED, _UNANSWERED):
+            outcome = Skipped("")
+        call = JudgeCall(question=self._info.name, fingerprint="", judge="", answer=None)
+        return LineForm(
+            Record(
+                sample_id="",
+                scorer=self._title,
+                signature=self._info.signature,
+                outcome=outcome,
+                calls=(call,) * has_call,
+            )
+        )
+
+
 class _Scored:
     """The samples and records of a system, in the order of the cases, their trials and the metrics.
 
@@ -377,11 +496,11 @@ class _Scored:
         """That of the dataset, once the samples are there."""
         self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
         signatures = [info.signature for info in infos.values()]
-        self.records = SpillingRecords(signatures, number)
-        self._titles = scorer_titles([*infos.values()])
-        self._builders = {
-            signature: SummaryBuilder(info) for signature, info in zip(signatures, infos.values(), strict=True)
-        }
+        self._columns = Columns(signatures, number)
+        self.records = RecordLines(self._columns)
+        titles = scorer_titles([*infos.values()])
+        self._lines = {number: _Lines(info, titles[info.signature]) for number, info in infos.items()}
+        self._builders = {number: SummaryBuilder(info, system.metrics[number]) for number, info in infos.items()}
         self._rows = array("q", [_NO_ROW]) * number
         """By case and trial, the row."""
         places = array("q", self._order)
@@ -390,14 +509,15 @@ class _Scored:
         for row, (case, trial) in enumerate(zip(system.case_of, system.trial_of, strict=True)):
             self._rows[places[case] * self.trials + trial - 1] = row
 
-    def cases(self) -> Iterator[Sample]:
-        """The samples without the answers of a target."""
-        system = self.system
-        return made_unique((f"case {place}", system.cases.at(case)) for place, case in enumerate(self._order, 1))
+    def cases(self) -> Iterator[str]:
+        """The samples as lines, without the answers of a target."""
+        return (line_with(case.id, case.content) for case in self._cases())
 
     def samples(self) -> Sequence[Sample]:
         """The samples with the answers. Meanwhile, the records and the version are made."""
-        return _held(self._answered(), len(self._rows))
+        if len(self._rows) < MOST_IN_MEMORY:
+            return tuple(sample_of(value_of(line)) for line in self._answered())
+        return SpooledSamples.of_lines(self._answered())
 
     def summary(self) -> tuple[ScorerSummary, ...]:
         """The summary of each scorer, once the samples are there."""
@@ -414,125 +534,116 @@ class _Scored:
                 counted=self.system.counted.get(number, (0, ExactSum()))[0],
                 counted_sum=self.system.counted.get(number, (0, ExactSum()))[1].value,
             )
-            for number, builder in zip(self.infos, self._builders.values(), strict=True)
+            for number, builder in self._builders.items()
         )
         return OurRun(system=self.system.identity, rows=len(self.system.case_of), metrics=tuple(metrics))
 
-    def _cells(self, cases: Iterable[Sample]) -> Iterator[tuple[Sample, int]]:
+    def _cases(self) -> Iterator[_Case]:
+        """The cases in their order, with IDs of their own."""
+        ids = UniqueIds()
+        for place, number in enumerate(self._order, 1):
+            case = _Case.of(self.system.cases.at(number))
+            yield case._replace(id=ids.add(f"case {place}", case.id, case.content_hash))
+
+    def _cells(self, cases: Iterable[_Case]) -> Iterator[tuple[_Case, int | None, int]]:
         """Each case and trial, and its row."""
         for number, case in enumerate(cases):
             for trial in range(self.trials):
-                sample = case if self.trials == 1 else replace(case, trial=trial + 1)
-                yield sample, self._rows[number * self.trials + trial]
+                yield case, None if self.trials == 1 else trial + 1, self._rows[number * self.trials + trial]
 
-    def _answered(self) -> Iterator[Sample]:
-        for number, (sample, row) in enumerate(self._cells(_observed(self.cases(), self.version))):
-            reply = "" if row == _NO_ROW else self.system.replies.at(row)
-            if reply and (answer := TargetReply.from_json(reply).answer) is not None:
-                sample = answer.fill(sample, seconds=self.system.seconds[row])
-            for cell, record in enumerate(self._records(sample, row), number * len(self.infos)):
-                self._builders[record.signature].add(record)
-                self.records.put(cell, record)
-            yield sample
+    def _answered(self) -> Iterator[str]:
+        for number, (case, trial, row) in enumerate(self._cells(self._cases())):
+            if trial in (None, 1):
+                self.version.add(case.id, case.content_hash)
+            self._add_records(number, case, trial, row)
+            content = "" if row == _NO_ROW else self.system.answered.at(row)
+            yield line_with(case.id, content or case.content, trial)
 
-    def _records(self, sample: Sample, row: int) -> Iterator[Record]:
-        stored: list[Any] = []
-        of_row: list[Any] | None = None
+    def _add_records(self, number: int, case: _Case, trial: int | None, row: int) -> None:
+        """Add the records of a case and trial."""
+        of_others, results = "", dict[int, _Stored]()
         if row != _NO_ROW:
-            stored, of_row = value_of(self.system.scores.at(row))
+            of_others, *stored = self.system.scores.at(row).split(_RESULTS)
+            results = {int(one.metric): one for one in (_Stored(*each.split(_PARTS)) for each in stored)}
         what = "trial of this sample" if row == _NO_ROW else "score of this sample"
-        absent: Outcome = Skipped(f"{self.tool} has no such {what}")
-        if of_row is not None and not stored:
-            absent = _outcome_of(of_row)
-        results = {each[0]: _Stored(*each) for each in stored}
-        for number, info in self.infos.items():
-            result = results.get(number)
-            judged = None if result is None else result.judged
-            yield Record(
-                sample_id=sample.id,
-                scorer=self._titles[info.signature],
-                signature=info.signature,
-                outcome=absent if result is None else _outcome(result, info.scale),
-                calls=() if judged is None else (_call(judged, info, sample, self.tool),),
-                seconds=0.0 if result is None else result.seconds,
-                group=sample.cluster,
-                trial=sample.trial,
-                weight=sample.weight,
-            )
+        group = case.id if case.group is None and trial is not None else case.group
+        sample, canonical, end = plain_line(case.id), json.dumps(case.id), line_end(trial, group, case.weight)
+        values, kinds, seconds = list[float](), bytearray(), list[float]()
+        for metric, lines in self._lines.items():
+            one = results.get(metric)
+            if one is None and of_others:
+                one = _Stored(*of_others.split(_PARTS))
+            elif one is None:
+                one = _Stored.without_score(Skipped(f"{self.tool} has no such {what}"))
+            value = float(one.value) if one.value else math.nan
+            if one.value and not 0 <= value <= lines.scale:
+                error = failed("OutOfRange", f"the score {value:g} is not between 0 and {lines.scale:g}")
+                missing, value = _Stored.without_score(error), math.nan
+                one = one._replace(
+                    kind=missing.kind, value="", reason=missing.reason, evidence=_NULL, error=missing.error
+                )
+            builder = self._builders[metric]
+            if one.value:
+                builder.add_score(value, group, case.weight)
+            elif one.kind in (_UNDEFINED, _UNANSWERED):
+                builder.add_missing(value_of(one.reason), case.weight, failed=False)
+            else:
+                builder.add_missing(value_of(one.error)["message"], case.weight, failed=True)
+            self.records.append(lines.line(one, sample, canonical, end))
+            values.append(value)
+            kinds.append(int(one.kind))
+            seconds.append(float(one.seconds))
+        self._columns.put_case(number, case.id, trial, group, case.weight, values, bytes(kinds), seconds)
 
     def answers(self, target: StoredTarget, run: str) -> Iterator[StoredAnswer]:
         """The answers as rows of the ledger."""
-        for sample, row in self._cells(self.cases()):
+        for case, trial, row in self._cells(self._cases()):
             if row == _NO_ROW or not (reply := self.system.replies.at(row)):
                 continue
-            key, answer = answer_key(sample, target.inputs, target.scope), TargetReply.from_json(reply).answer
+            key = answer_key(Sample(id=case.id, trial=trial), target.inputs, target.scope)
+            answer = value_of(reply)["answer"]
             yield StoredAnswer(
                 question=key.question,
                 judge=key.judge,
                 repeat_index=key.repeat_index,
                 kind=TARGET,
                 reply=reply,
-                usage=NO_USAGE if answer is None else answer.usage,
-                cost=None if answer is None else answer.cost,
+                usage=Usage(**answer["usage"]) if "usage" in answer else NO_USAGE,
+                cost=answer.get("cost"),
                 seconds=self.system.seconds[row],
                 probability=None,
                 run=run,
             )
 
 
-def _held(samples: Iterator[Sample], number: int) -> Sequence[Sample]:
-    """Samples in memory, or if they are many, in a temporary file."""
-    return tuple(samples) if number < MOST_IN_MEMORY else SpooledSamples.of(samples)
+class _Case(NamedTuple):
+    """A case: what its line has, and what its records need."""
+
+    id: str
+    content_hash: str
+    group: str | None
+    weight: float | None
+    content: str
+    """Its `sample_content`."""
+
+    @classmethod
+    def of(cls, text: str) -> _Case:
+        """The case in a text, as `_case_text` makes it."""
+        known, _, content = text.partition(_PARTS)
+        id, content_hash, group, weight = value_of(known)
+        return cls(id, content_hash, group, weight, content)
 
 
-def _observed(samples: Iterable[Sample], version: Version) -> Iterator[Sample]:
-    for sample in samples:
-        version.add(sample)
-        yield sample
+def _case_text(case: Sample) -> str:
+    known = [case.id, case.content_hash, case.group, case.weight]
+    return f"{json.dumps(known)}{_PARTS}{sample_content(case)}"
 
 
-def _written(sample: Sample) -> str:
-    return json.dumps([sample.content_hash, sample_row(sample)])
-
-
-def _read(text: bytes) -> Sample:
-    known, row = value_of(text.decode())
-    sample = sample_of(row)
-    vars(sample)["content_hash"] = known  # which would be calculated again
-    return sample
-
-
-def _problem(problem: Skipped | Failed) -> list[str | None]:
-    """An outcome without a score as JSON data: its reason; and of a failure, its reply and kind."""
-    return [problem.reason] if isinstance(problem, Skipped) else [problem.error, problem.reply, problem.exception]
-
-
-def _outcome_of(problem: Sequence[Any]) -> Skipped | Failed:
-    return Skipped(*problem) if len(problem) == 1 else Failed(*problem)
-
-
-def _outcome(result: _Stored, scale: float) -> Outcome:
-    if result.problem is not None:
-        return _outcome_of(result.problem)
-    value = result.value
-    if value is None:
-        return failed("NoScore", "the file has no score")
-    if not 0 <= value <= scale:
-        return failed("OutOfRange", f"the score {value:g} is not between 0 and {scale:g}")
-    return Score(value, result.reason, scale=scale, evidence=result.evidence or ())
-
-
-def _call(judged: Mapping[str, Any], info: ScorerInfo, sample: Sample, tool: str) -> JudgeCall:
-    judge = metric_name(judged["judge"], "")
-    return JudgeCall(
-        question=info.name,
-        fingerprint=content_hash([sample.id, info.signature]),
-        judge=f"{judge} by {tool}" if judge else f"the judge of {tool}",
-        answer=judged["answer"],
-        usage=Usage(**judged["usage"]),
-        cost=judged["cost"],
-        seconds=judged["seconds"],
-    )
+@functools.lru_cache(1000)
+def _judge_of(name: str, tool: str) -> str:
+    """The judge of a tool's call. name: The model, as the tool names it."""
+    judge = metric_name(name, "")
+    return f"{judge} by {tool}" if judge else f"the judge of {tool}"
 
 
 def keep(built: Built, ledger: Ledger) -> bool:
@@ -548,15 +659,15 @@ def keep(built: Built, ledger: Ledger) -> bool:
             RunRow(run.id, plan, run.started, None, run.metadata(), cost=cost or 0.0, unpriced=int(cost is None))
         )
     if ledger.samples(run.dataset_version) != run.n_samples:
-        for blocks in chunks(sample_blocks(built.cases), BLOCKS_PER_WRITE):
+        for blocks in chunks(line_blocks(built.cases), BLOCKS_PER_WRITE):
             ledger.write_blocks(run.dataset_version, blocks)
     for answers in chunks(built.answers, ROWS_PER_WRITE):
         ledger.apply(Operations(answers=answers))
-    lines = run.records.texts() if isinstance(run.records, StoredRecords) else map(record_line, run.records)
+    signatures = [info.signature for info in run.scorers]
     cell = 0
-    for records in chunks(zip(run.records, lines, strict=True), ROWS_PER_WRITE):
-        rows = [(run.id, place, record, line) for place, (record, line) in enumerate(records, cell)]
-        ledger.apply(Operations(records=[*rows]))
-        cell += len(records)
+    for lines in chunks(built.records.texts(), ROWS_PER_WRITE):
+        rows = [(run.id, place, signatures[place % len(signatures)], line) for place, line in enumerate(lines, cell)]
+        ledger.apply(Operations(records=rows))
+        cell += len(lines)
     ledger.finish_run(run.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
     return True

@@ -24,7 +24,7 @@ from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.compat.imports.cases import as_metadata, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -505,8 +505,10 @@ def _passed(case: Mapping[str, Any], parts: list[dict[str, Any]]) -> Result:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects=f"a test run of deepeval, {named(FULL)} or {FILES}, known by testCases and metricsData, or its store "
-    f"{STORE}",
+    forms=(
+        Form(f"{named(FULL)} or {FILES}", ("testCases", "metricsData")),
+        Form("folder", (FULL, STORE, FILES), is_folder=True),
+    ),
     recognizes=recognizes,
     read=read,
 )

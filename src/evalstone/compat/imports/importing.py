@@ -95,7 +95,7 @@ class ImportedRuns(Sequence[Run], Shown):
                         table(
                             "Mean of each metric, with its 95% confidence interval",
                             _SCORES,
-                            [_score(run, line, several=several) for run in self.runs for line in run.summary],
+                            [_score(run, line) for run in self.runs for line in run.summary],
                         ),
                     ),
                     notes=(*sentences_of(facts, front_end), *((_ABOUT_LABELS,) * judged)),
@@ -131,7 +131,7 @@ class ImportedRuns(Sequence[Run], Shown):
 
 _RUNS = (words("run"), words("system"), Column("samples"), Column("trials"), words("folder"))
 _SCORES = (
-    words("system"),
+    Column("system", numeric=False, informative=False),
     words("metric"),
     Column("mean"),
     Column("95% CI", numeric=False, interval=True),
@@ -146,10 +146,10 @@ _ABOUT_LABELS = (
 )
 
 
-def _score(run: Run, line: ScorerSummary, *, several: bool) -> Sequence[str]:
+def _score(run: Run, line: ScorerSummary) -> Sequence[str]:
     digits, interval = digits_for(line.info.scale), line.interval
     return (
-        "" if run.target is None or not several else run.target.identity,
+        "" if run.target is None else run.target.identity,
         run.titles[line.info.signature] + ("" if line.info.scale == 1 else f" (of {line.info.scale:g})"),
         number(line.mean, digits),
         "" if interval is None else limits(interval.low, interval.high, digits),
@@ -259,7 +259,7 @@ def _write(runs: Sequence[Run], out: Path) -> Iterator[str]:
     for run in runs:
         folder = folder_name("" if run.target is None else run.target.identity)
         if folder.lower() in taken:
-            folder = f"{folder}-{run.id[-6:]}"
+            folder = f"{folder}-{run.id.rpartition('-')[2]}"
         taken.add(folder.lower())
         yield str(write_run(run, out / folder))
 

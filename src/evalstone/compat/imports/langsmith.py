@@ -15,7 +15,7 @@ from uuid import UUID
 
 from evalstone._core.guards import is_object
 from evalstone.compat.imports.cases import answer_fields, exchange_fields, key_of
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     Event,
     Metric,
@@ -27,6 +27,7 @@ from evalstone.compat.imports.results import (
     metric_name,
     numbered,
     text_in,
+    valued,
 )
 from evalstone.datasets.cells import storable
 from evalstone.targets import Answer
@@ -77,6 +78,9 @@ def _row(place: str, row: Mapping[str, Any], system: str, metrics: Mapping[str, 
         said["metadata"] = {**said.get("metadata", {}), **others}
         answer = Answer(**said)
     id = _id(row.get("example_id"))
+    scores = numbered(
+        (metric, _result(cell_value(feedback.get(name), is_text=is_text))) for name, metric in metrics.items()
+    )
     return Row(
         place=place,
         system=system,
@@ -85,11 +89,7 @@ def _row(place: str, row: Mapping[str, Any], system: str, metrics: Mapping[str, 
         answer=answer,
         problem=problem,
         seconds=duration(cell_value(row.get("execution_time"), is_text=is_text)),
-        scores={}
-        if problem is not None
-        else numbered(
-            (metric, _result(cell_value(feedback.get(name), is_text=is_text))) for name, metric in metrics.items()
-        ),
+        scores=scores if problem is None else valued(scores),
     )
 
 
@@ -113,8 +113,7 @@ def _result(value: object) -> Result:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="the table of an experiment of LangSmith as CSV, JSON or JSON Lines, known by example_id, execution_time "
-    "and columns inputs.NAME and feedback.NAME",
+    forms=(Form("table", ("example_id", "execution_time", f"{_INPUTS}NAME")),),
     recognizes=recognizes,
     read=read,
 )

@@ -20,7 +20,7 @@ from typing import Any
 from evalstone._core.display import named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object, is_whole
 from evalstone.compat.imports.cases import case_fields, text_of
-from evalstone.compat.imports.reading import Head, Reader, Source, place_of
+from evalstone.compat.imports.reading import Form, Head, Reader, Source, place_of
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -383,8 +383,11 @@ def _printed(
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="results of lm-eval with --log_samples, a results_*.json file known by results and configs, a "
-    "samples_*.jsonl file known by doc_id, doc and filtered_resps, or a folder of them",
+    forms=(
+        Form("results_*.json", ("results", "configs", "versions")),
+        Form("samples_*.jsonl", ("doc_id", "doc", "filtered_resps")),
+        Form("folder", ("results_*.json", "samples_*.jsonl"), is_folder=True),
+    ),
     recognizes=recognizes,
     read=read,
 )

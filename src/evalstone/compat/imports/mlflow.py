@@ -20,7 +20,7 @@ from typing import Any
 from evalstone._core.guards import is_array, is_object, python_value
 from evalstone.compat.imports.cases import answer_fields, exchange_fields, parsed
 from evalstone.compat.imports.documents import as_object
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -37,6 +37,7 @@ from evalstone.compat.imports.results import (
     objects_in,
     text_in,
     usage_of,
+    valued,
 )
 from evalstone.datasets.cells import number_in as number_of
 from evalstone.datasets.cells import storable
@@ -68,7 +69,8 @@ def recognizes(head: Head) -> bool:
     """Whether a table or a document has traces with assessments."""
     if head.columns:
         return {"trace_id", "trace", "assessments"} <= {*head.columns}
-    is_table = head.has("trace_id", "trace", "assessments")
+    # A trace may be so long that its assessments, which follow it, aren't in the beginning.
+    is_table = head.has("trace_id", "trace") and (head.has("assessments") or b"trace_location" in head.start)
     return not head.is_folder and (is_table or head.has("info.trace_id", "info.trace_location", "data.spans"))
 
 
@@ -112,7 +114,7 @@ def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
     problem = None
     if not said and text_in(info, "state") == "ERROR":
         problem = failed("TargetFailed", text_in(object_in(root, "status"), "message"))
-    answer = None
+    answer, scores = None, _scores(trace, known)
     if problem is None:
         said["metadata"] = {**said.get("metadata", {}), **_texts(trace, known)}
         said["context"] = _context(trace, place) or said.get("context")
@@ -124,7 +126,7 @@ def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
         answer=answer,
         problem=problem,
         seconds=duration(info.get("execution_duration_ms"), 1e-3),
-        scores={} if problem is not None else _scores(trace, known),
+        scores=scores if problem is None else valued(scores),
     )
 
 
@@ -282,8 +284,7 @@ def _is_count(value: object) -> bool:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="traces of MLflow 3 with assessments, as of mlflow.search_traces or result_df, saved as CSV, JSON or JSON "
-    "Lines, known by trace_id, trace and assessments, or by info and data.spans",
+    forms=(Form("table", ("trace_id", "trace", "assessments")), Form("traces", ("info", "data", "data.spans"))),
     recognizes=recognizes,
     read=read,
 )

@@ -15,7 +15,7 @@ from typing import Any
 from evalstone._core.guards import is_object
 from evalstone.agents.formats.messages import read_messages
 from evalstone.compat.imports.cases import case_fields, text_of
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -32,6 +32,7 @@ from evalstone.compat.imports.results import (
     objects_in,
     text_in,
     usage_of,
+    valued,
 )
 from evalstone.datasets.cells import storable
 from evalstone.errors import DataError
@@ -134,7 +135,7 @@ def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
     problem = None if answer is not None else failed("TargetFailed", _error(sample) or "the item has no answer")
     if not system and answer is not None:
         fields |= {"output": answer.output, "messages": answer.messages}
-    number = index_in(item, "datasource_item_id")
+    number, scores = index_in(item, "datasource_item_id"), _scores(item)
     yield Row(
         place=place,
         system=system,
@@ -143,8 +144,14 @@ def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
         problem=problem,
         key="" if not system or number is None else str(number),
         order=number or 0,
-        scores=_scores(item) if problem is None else {},
+        scores=scores if problem is None else _despite(scores),
     )
+
+
+def _despite(scores: Mapping[Metric, Result]) -> dict[Metric, Result]:
+    """What graders say of an item without an answer. If no grader says anything, its status only says that."""
+    found = valued(scores)
+    return {} if found.keys() == {PASSED} else found
 
 
 def _answer(sample: Mapping[str, Any], values: Mapping[str, Any], place: str) -> Answer | None:
@@ -237,7 +244,7 @@ def _passed(item: Mapping[str, Any], graders: list[dict[str, Any]]) -> Result:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects=f"output items of OpenAI's evals API as JSON or JSON Lines, known by {ITEM}, datasource_item and results",
+    forms=(Form("output items", (ITEM, "datasource_item", "results")),),
     recognizes=recognizes,
     read=read,
 )

@@ -15,7 +15,7 @@ from typing import Any
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_array, is_object, is_whole
 from evalstone.compat.imports.cases import answer_fields, exchange_fields, parsed, text_of, written
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -33,6 +33,7 @@ from evalstone.compat.imports.results import (
     objects_in,
     text_in,
     usage_of,
+    valued,
 )
 from evalstone.datasets.cells import storable
 from evalstone.datasets.json_rows import parse_json
@@ -86,6 +87,7 @@ def _row(place: str, row: dict[str, Any], system: str, *, is_text: bool) -> Row:
     }
     answer = Answer(**answer_fields(output), usage=usage_of(_whole(usage), **_TOKENS))
     problem = failed("TargetFailed", error) if error else None
+    scores = _scores(row, place, is_text=is_text)
     return Row(
         place=place,
         system=system,
@@ -101,7 +103,7 @@ def _row(place: str, row: dict[str, Any], system: str, *, is_text: bool) -> Row:
         answer=None if problem is not None else answer,
         problem=problem,
         seconds=duration(cell_value(row.get("latency_ms"), is_text=is_text), 1e-3),
-        scores={} if problem is not None else _scores(row, place, is_text=is_text),
+        scores=scores if problem is None else valued(scores),
     )
 
 
@@ -224,8 +226,10 @@ def _scored(said: Mapping[str, Any], details: object, like: Mapping[str, Any]) -
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="an experiment of phoenix as JSON or CSV, known by example_id, repetition_number and reference_output, or "
-    f"a table of evaluate_dataframe, known by NAME{_SCORE} and NAME{_DETAILS}",
+    forms=(
+        Form("experiment", ("example_id", "repetition_number", "reference_output")),
+        Form("table", (f"NAME{_SCORE}", f"NAME{_DETAILS}")),
+    ),
     recognizes=recognizes,
     read=read,
 )

@@ -20,7 +20,7 @@ from typing import Any
 from evalstone._core.guards import is_array, is_object
 from evalstone.compat.imports.cases import as_metadata, case_fields, key_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -170,6 +170,10 @@ class _Reading:
             self.identities[place] = identity
         return identity
 
+    def about(self) -> About:
+        """The systems in the order of the prompts and providers."""
+        return About(systems=tuple(name for _, name in sorted(self.identities.items())))
+
     def add_named(self, system: str, scores: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
         """Take the named scores of a row into account. Versions without weights don't weigh."""
         for name in scores:
@@ -202,6 +206,7 @@ def read(source: Source) -> Iterator[Event]:
     if source.head.is_lines:
         for place, row in source.lines():
             yield from _row(state, row, place)
+        yield state.about()
         return
     document = source.json()
     for key in document.members():
@@ -215,6 +220,7 @@ def read(source: Source) -> Iterator[Event]:
         else:
             yield from _member(state, document, key, "")
     document.end()
+    yield state.about()
     yield from state.named_sums()
 
 
@@ -349,6 +355,7 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
         answer=None if output is None else _answer(row, response, output, raw, fields.get("input")),
         problem=problem,
         scores=scores,
+        only_scores=True,
         seconds=duration(row.get("latencyMs"), 1e-3),
         order=index_in(row, "testIdx") or 0,
     )
@@ -553,8 +560,7 @@ def _texts(value: object) -> list[str]:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="results of promptfoo eval --output, a .json file known by evalId and results, or a .jsonl file known by "
-    "testCase, prompt and provider",
+    forms=(Form(".json", ("evalId", "results")), Form(".jsonl", ("testCase", "prompt", "provider"))),
     recognizes=recognizes,
     read=read,
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from evalstone._core.display import shortlist
-from evalstone.compat.imports.reading import Head, Reader, Source
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     Event,
     Judged,
@@ -169,8 +169,7 @@ def _result(column: str, cell: object, *, is_text: bool) -> Result:
 READER = Reader(
     tool=TOOL,
     version=1,
-    expects="the table of ragas as CSV, JSON or JSON Lines, known by user_input or question and a metric such as "
-    "faithfulness",
+    forms=(Form("table", ("user_input", "faithfulness")),),
     recognizes=recognizes,
     read=read,
 )

@@ -8,18 +8,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import named, shortlist
+from evalstone._core.display import listed, named, shortlist
 from evalstone._core.files import Expansion, encoding_of
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
 from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.results import Event, metric_name
-from evalstone.datasets.files import DataFile
+from evalstone.datasets.files import READABLE, DataFile, kind_of
 from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
@@ -29,6 +30,8 @@ MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
 _TABLES = (".csv", ".tsv")
+_SHOWN = 4
+"""The number of forms that the error about a file that nobody knows describes."""
 _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")\s*(:)?|[{}\[\]]', re.DOTALL)
 
 
@@ -84,7 +87,11 @@ class Source:
     def rows(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet. In CSV, the first column may
         have no name: the numbers of rows, which data frames write. It is then `index`."""
-        data = DataFile.at(Location.of(str(file or self.path)))
+        path = file or self.path
+        kind, _ = kind_of(path.name)
+        if kind not in READABLE and not path.is_dir():
+            raise DataError(f"it has an unknown suffix; readable are {listed(READABLE)}")
+        data = _data_file(path, kind)
         return _objects(_Table(data.location, data.kind, data.zipped).rows() if data.kind in _TABLES else data.rows())
 
 
@@ -104,6 +111,9 @@ def _objects(rows: Rows) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _data_file(path: Path, kind: str) -> DataFile:
+    """A file of a kind. Raises DataError for a folder."""
+    if path.is_dir():
+        raise DataError("it is a folder; name the file in it")
     return DataFile(Location.of(str(path)), kind, path.name.lower().endswith(".gz"))
 
 
@@ -129,6 +139,30 @@ class Head:
         """Whether a JSON document has all of these keys."""
         return self.keys.issuperset(keys)
 
+    def shows(self, mark: str) -> bool:
+        """Whether a document has this key, a table this column, or a folder a file with this name. NAME and `*` are any
+        text."""
+        if self.is_folder:
+            return any(fnmatchcase(name.rpartition("/")[2], mark) for name in self.names)
+        pattern = mark.replace("NAME", "*")
+        names = (*self.keys, *self.columns)
+        return any(fnmatchcase(name, pattern) for name in names) or f'"{mark}"'.encode() in self.start
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of a tool's results, for the error about a file that nobody knows."""
+
+    name: str
+    """What it is, such as ".json"."""
+    known_by: tuple[str, ...]
+    """Keys or columns that it has, where NAME is any text; of a folder, patterns of its files."""
+    is_folder: bool = False
+
+    def share_in(self, head: Head) -> float:
+        """The share of these that a file or a folder has, from 0 to 1."""
+        return sum(map(head.shows, self.known_by)) / len(self.known_by)
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -138,8 +172,7 @@ class Reader:
     """The name of the tool, as `--from` takes it."""
     version: int
     """Raised when it reads scores otherwise than before: it is the version of the scorers."""
-    expects: str
-    """What its files are and what they are known by, for the error about a file that nobody knows."""
+    forms: tuple[Form, ...]
     recognizes: Callable[[Head], bool]
     read: Callable[[Source], Iterator[Event]]
     """Yields what the file holds. Raises DataError, which names the place in the file."""
@@ -174,8 +207,19 @@ def reader_for(source: Source, tool: str | None = None) -> Reader:
     if found:
         tools = " or ".join(reader.tool for reader in found)
         raise DataError(f"{named(str(path))} may be of {tools}; say which with --from")
-    looked = "; ".join(f"{reader.tool}: {reader.expects}" for reader in known.values())
-    raise DataError(f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. Looked for {looked}")
+    raise DataError(f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. {_forms(head, known)}")
+
+
+def _forms(head: Head, known: Mapping[str, Reader]) -> str:
+    """The forms that a file or a folder could have, the closest ones first."""
+    every = [(reader.tool, form) for reader in known.values() for form in reader.forms]
+    every = [each for each in every if each[1].is_folder == head.is_folder]
+    every.sort(key=lambda each: -each[1].share_in(head))
+    shown = [f"{tool} {form.name} ({', '.join(form.known_by)})" for tool, form in every[:_SHOWN]]
+    others = dict.fromkeys(tool for tool, _ in every[_SHOWN:])
+    also = [tool for tool in others if tool not in {tool for tool, _ in every[:_SHOWN]}]
+    first = "Known, the closest first" if every[0][1].share_in(head) else "Known"
+    return f"{first}: {listed(shown)}{f'; also {listed(also)}' if also else ''}"
 
 
 def _seen(head: Head) -> str:

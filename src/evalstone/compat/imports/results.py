@@ -128,8 +128,9 @@ class Row:
     answer: Answer | None = None
     """The answer of a known system; None if there is none."""
     problem: Failed | Skipped | None = None
-    """Why a known system gave no answer. Without `scores`, it is the outcome of every metric; with some, say it there:
-    the others are then undefined for this case."""
+    """Why a known system gave no answer: the outcome of every metric that isn't in `scores`."""
+    only_scores: bool = False
+    """Whether the case has no other metrics than those in `scores`: they are undefined for it, whatever the problem."""
     key: str = ""
     """What tells the case from others. The same key again is another trial of it. "": every row is a case."""
     trial: int | None = None
@@ -151,6 +152,8 @@ class About:
     started: str = ""
     """When it was made, in ISO 8601."""
     seconds: float = 0.0
+    systems: tuple[str, ...] = ()
+    """The systems in the order in which the file lists them, if that may not be the order of the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +206,11 @@ def numbered(results: Iterable[tuple[Metric, Result]]) -> dict[Metric, Result]:
             metric = replace(metric, settings=(*metric.settings, ("number", str(times[metric] + 1))))
         found[metric] = result
     return found
+
+
+def valued(scores: Mapping[Metric, Result]) -> dict[Metric, Result]:
+    """The results that have a value: those that a row without an answer has all the same."""
+    return {metric: result for metric, result in scores.items() if result.value is not None}
 
 
 def object_in(values: Mapping[str, Any], name: str) -> dict[str, Any]:
