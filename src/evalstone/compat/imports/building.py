@@ -102,8 +102,7 @@ class _Stored(NamedTuple):
 
 _OF_OUTCOME = 7
 """The number of parts of a result without a judge."""
-_NULL, _NO_SECONDS = "null", "0.0"
-_NO_TOKENS = plain_line(vars(NO_USAGE))
+_NULL, _NO_SECONDS, _NO_EVIDENCE = "null", "0.0", "[]"
 _SCORE, _UNDEFINED, _UNANSWERED, _FAILED, _TARGET_FAILED = map(str, range(len(KINDS)))
 _PARTS, _RESULTS = "\x1f", "\x1e"
 """Between the parts of a result, and between results: characters that JSON escapes."""
@@ -275,7 +274,7 @@ class Building:
                 _SCORE,
                 repr(value),
                 plain_line(result.reason),
-                plain_line(result.evidence or ()),
+                plain_line(result.evidence) if result.evidence else _NO_EVIDENCE,
                 _NULL,
                 repr(result.seconds),
             )
@@ -286,8 +285,8 @@ class Building:
         unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
         judge = _judge_of(judged.judge, self.tool)
         counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
-        usage = _NO_TOKENS if judged.usage is NO_USAGE else plain_line(vars(judged.usage))
         cost = _NULL if judged.cost is None else repr(judged.cost)
+        usage = _usage_text(judged.usage)
         call = (plain_line(judge), plain_line(judged.answer), usage, cost, repr(judged.seconds))
         if unanswered:
             stored = stored._replace(kind=_UNANSWERED)
@@ -644,6 +643,11 @@ def _judge_of(name: str, tool: str) -> str:
     """The judge of a tool's call. name: The model, as the tool names it."""
     judge = metric_name(name, "")
     return f"{judge} by {tool}" if judge else f"the judge of {tool}"
+
+
+@functools.lru_cache(1000)
+def _usage_text(usage: Usage) -> str:
+    return plain_line(vars(usage))
 
 
 def keep(built: Built, ledger: Ledger) -> bool:

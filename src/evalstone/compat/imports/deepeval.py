@@ -39,6 +39,7 @@ from evalstone.compat.imports.results import (
     finite,
     index_in,
     metric_name,
+    metric_with,
     number_in,
     numbered,
     object_in,
@@ -452,7 +453,7 @@ def _scores(case: Mapping[str, Any], directions: _Directions) -> dict[Metric, Re
 def _metric(data: Mapping[str, Any], span: str, directions: _Directions) -> Metric:
     settings = [("strict", "true")] if data.get("strictMode") is True else []
     settings += [("span", span)] if span else []
-    return Metric(
+    return metric_with(
         metric_name(data.get("name")),
         settings=tuple(settings),
         lower_is_better=directions.lower_is_better(_name(data)),

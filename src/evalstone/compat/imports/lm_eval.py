@@ -30,6 +30,7 @@ from evalstone.compat.imports.results import (
     Row,
     index_in,
     metric_name,
+    metric_with,
     number_in,
     numbered,
     object_in,
@@ -327,7 +328,7 @@ def _metric(evaluation: _Evaluation, task: str, name: str, filter: str) -> Metri
     header = evaluation.header
     version = text_of(object_in(header, "versions").get(task))
     is_higher = object_in(object_in(header, "higher_is_better"), task).get(name)
-    return Metric(
+    return metric_with(
         metric_name(name if filter == NO_FILTER else f"{name}.{filter}"),
         settings=(("task", metric_name(task)), *((("version", metric_name(version)),) if version else ())),
         lower_is_better=is_higher is False,

@@ -32,6 +32,7 @@ from evalstone.compat.imports.results import (
     duration,
     failed,
     metric_name,
+    metric_with,
     numbered,
     object_in,
     objects_in,
@@ -239,7 +240,7 @@ def _scores(trace: Mapping[str, Any], known: _Known) -> dict[Metric, Result]:
         kind, span = text_in(object_in(each, "source"), "source_type"), text_in(each, "span_id")
         settings = [("source", "human")] if kind == "HUMAN" else []
         settings += [("span", spans[span])] if span in spans and span != root else []
-        metric = Metric(metric_name(name), tuple(settings), description=f"MLflow: {metric_name(name)}")
+        metric = metric_with(metric_name(name), tuple(settings), description=f"MLflow: {metric_name(name)}")
         found.append((metric, _result(each, kind)))
     return numbered(found)
 

@@ -26,6 +26,7 @@ from evalstone.compat.imports.results import (
     failed,
     index_in,
     metric_name,
+    metric_with,
     number_in,
     numbered,
     object_in,
@@ -199,7 +200,7 @@ def _scores(item: Mapping[str, Any]) -> dict[Metric, Result]:
 
 def _metric(grader: Mapping[str, Any]) -> Metric:
     name = metric_name(_UNIQUE.sub("", text_in(grader, "name")) or _type(grader))
-    return Metric(
+    return metric_with(
         name,
         scale=1.0 if _type(grader) in BOUNDED else None,
         description=f"OpenAI Evals: grader {_type(grader)}".rstrip(),

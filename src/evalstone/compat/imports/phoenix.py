@@ -28,6 +28,7 @@ from evalstone.compat.imports.results import (
     duration,
     failed,
     metric_name,
+    metric_with,
     numbered,
     object_in,
     objects_in,
@@ -125,7 +126,7 @@ def _said(cell: object) -> object:
 def _scores(row: Mapping[str, Any], place: str, *, is_text: bool) -> dict[Metric, Result]:
     return numbered(
         (
-            Metric(name, description=f"phoenix: {name}"),
+            metric_with(name, description=f"phoenix: {name}"),
             _annotated(said, text_in(said, "annotator_kind"), text_in(said, "error")),
         )
         for name, said in _annotations(row, place, is_text=is_text)

@@ -48,6 +48,10 @@ class Metric:
     description: str = field(default="", compare=False)
 
 
+metric_with = functools.lru_cache(4096)(Metric)
+"""`Metric` for what is made for each row: a metric is made once."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """What a judge said, for a metric that has one: it becomes the judge call of the record."""
