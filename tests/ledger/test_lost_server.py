@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, LedgerError, evaluate
+from evalstone.datasets.stored import record_line
 from evalstone.errors import LedgerConnectionError
 from evalstone.ledger import AsyncLedger, Claim
 from evalstone.ledger.base import Operations
@@ -131,7 +132,9 @@ def lose(ledger: Ledger, server: Postgres) -> LedgerConnectionError:
 
 
 def test_what_was_committed_as_the_connection_was_lost_can_be_done_again(postgres_url: str, server: Postgres) -> None:
-    claims = Operations([answer(1)], [("r1", 0, record("a"), None)], claims={answer(2).key, answer(3).key})
+    claims = Operations(
+        [answer(1)], [("r1", 0, "s@1", record_line(record("a")))], claims={answer(2).key, answer(3).key}
+    )
     with Ledger(postgres_url) as first, Ledger(postgres_url) as second:
         first.start_run(run())
         assert first.apply(claims).leased == claims.claims
