@@ -1342,8 +1342,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a score below the scale is imported",
         "src/evalstone/compat/imports/building.py",
-        "    if not 0 <= value <= scale:",
-        "    if not value <= scale:",
+        "not 0 <= value <= lines.scale:",
+        "not value <= lines.scale:",
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(

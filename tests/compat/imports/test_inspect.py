@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from evalstone import DataError, Failed, Run, Sample, compare, import_results
+from evalstone.compat.imports.inspect_scores import tokens_of
 from evalstone.types import Usage, note
 
 FOLDER = Path(__file__).parent / "inspect"
@@ -344,3 +345,8 @@ def test_a_log_of_many_samples_is_known_by_its_beginning(tmp_path: Path) -> None
 
     (run,) = import_results(changed(tmp_path, extend), ledger=None)
     assert run.n_samples == 4
+
+
+def test_tokens_of_the_cache_are_part_of_the_input() -> None:
+    said = {"input_tokens": 1, "input_tokens_cache_read": 2, "input_tokens_cache_write": 4, "output_tokens": 8}
+    assert tokens_of(said) == Usage(input=7, output=8, cached=2)
