@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,9 @@ def test_the_site_builds_without_a_dead_link_and_has_every_public_name(tmp_path:
             name: getattr(importlib.import_module(module), name) for name in importlib.import_module(module).__all__
         }
         assert {name for name, value in names.items() if not inspect.ismodule(value)} - shown == set()
+    for schema in (ROOT / "schemas").iterdir():
+        address = json.loads((html / "schemas" / schema.name).read_text("utf-8"))["$id"]
+        assert address == f"{make_site.project()['urls']['Documentation']}schemas/{schema.name}"
     text = (html / "llms-full.txt").read_text("utf-8")
     for hidden in ("ReadAs[", "NOTHING", "field(default", "dict[str, str]()"):
         assert hidden not in text.split("\n# evalstone.agents\n")[1], hidden

@@ -1578,4 +1578,32 @@ REQUIRED: tuple[Mutant, ...] = (
         'if "interrupted" in result:',
         ("tests/targets/test_frameworks.py",),
     ),
+    Mutant(
+        "an agent chooses the judge of a score",
+        "src/evalstone/mcp/desk.py",
+        "for each in OF_THE_SERVER:",
+        "for each in ():",
+        ("tests/mcp/test_server.py",),
+    ),
+    Mutant(
+        "an agent names a scorer in a file",
+        "src/evalstone/mcp/desk.py",
+        "if name not in (*SCORERS, *TEMPLATES):",
+        "if not name:",
+        ("tests/mcp/test_server.py",),
+    ),
+    Mutant(
+        "an agent's scores have no budget",
+        "src/evalstone/mcp/desk.py",
+        "budget=self._budget",
+        "budget=None",
+        ("tests/mcp/test_server.py",),
+    ),
+    Mutant(
+        "a result for an agent has no bound",
+        "src/evalstone/mcp/desk.py",
+        "<= LARGEST:",
+        "<= 10 * LARGEST:",
+        ("tests/mcp/test_server.py",),
+    ),
 )

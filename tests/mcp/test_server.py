@@ -115,6 +115,8 @@ def test_worst_samples_come_with_their_texts_and_reasons(place: Path) -> None:
     assert outcome["reason"]
     ranked = answer(desk(place), "worst_samples", run="after", scorer="json_valid", top=1)
     assert [each["scorer"] for each in ranked["samples"][0]["outcomes"]] == ["json_valid"]
+    lowest = answer(desk(place), "worst_samples", run="before", scorer="contains", top=4)
+    assert [each["sample"]["output"] for each in lowest["samples"]] == ["Rome"] * 4
     assert "known: contains" in refusal(desk(place), "worst_samples", run="before", scorer="json_valid")
 
 
@@ -140,7 +142,17 @@ def test_a_text_is_scored_by_the_lexical_judge(place: Path) -> None:
 def test_a_path_names_no_run(place: Path) -> None:
     known, secret = str(place / "known" / "run"), str(place / "secret" / "run")
     assert answer(desk(place), "show_run", run=known)["name"] == "known"
-    for path in (secret, "secret", str(place / "known" / ".." / "secret" / "run"), "", "/etc", "s3://bucket/run"):
+    part = answer(desk(place), "show_run", run="before")["id"][:-2]
+    paths = (
+        secret,
+        "secret",
+        f"{known}/../../secret/run",
+        f"{place}/known/../secret/run",
+        "",
+        "/etc",
+        "s3://bucket/run",
+    )
+    for path in (*paths, part):
         for name, arguments in (
             ("show_run", {"run": path}),
             ("worst_samples", {"run": path}),
@@ -197,6 +209,16 @@ def test_results_are_bounded_and_say_what_they_lost(place: Path) -> None:
     assert wide["shortened"]
     with pytest.raises(es.DataError, match="ask for less"):
         bounded({str(n): n for n in range(20_000)})
+
+
+def test_secrets_are_left_out_and_a_missing_library_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "sk-mcp-0123456789"
+    ModelJudge("vllm/m", base_url="http://127.0.0.1:9/v1", api_key=key)
+    said = answer(desk(place), "score_text", scorer="contains", output=f"The {key}.", parameters={"expected": key})
+    assert key not in json.dumps(said)
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    with pytest.raises(es.MissingDependency, match="mcp is not installed; install it with: pip install"):
+        server(desk(place))
 
 
 def test_all_scores_together_stay_within_the_budget(place: Path) -> None:
