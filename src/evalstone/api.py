@@ -24,6 +24,7 @@ from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.call_prices import costs_of_calls
+from evalstone.run.case_check import acheck_cases
 from evalstone.run.execute import check_names, execute
 from evalstone.run.notifier import SampleResult
 from evalstone.run.opening import open_session
@@ -165,6 +166,7 @@ async def aevaluate(
             keep_reasoning=keep_reasoning,
             ledger=ledger,
         )
+        await acheck_cases(plan.dataset, plan.scorers, samples, map=map)
         bar = None
         if progress:
             from evalstone.report.progress import progress_bar  # noqa: PLC0415 - as above
@@ -252,6 +254,7 @@ async def adry_run(
         keep_reasoning=keep_reasoning,
         ledger=ledger,
     )
+    await acheck_cases(plan.dataset, plan.scorers, samples, map=map)
     return await estimate(plan, ledger=ledger if cache else None)
 
 

@@ -218,6 +218,16 @@ SAID: tuple[tuple[Note, str], ...] = (
         "others have it in the data, or none at all.",
     ),
     (
+        note("written_unpaired", "caution", runs=("A", "B"), name="rubric"),
+        "A and B: rubric: the judge wrote what answers of one run are held against, and the other run has it in the "
+        "data; whether both are alike isn't checked, because samples aren't compared one by one.",
+    ),
+    (
+        note("written_during_run", "warning", name="rubric"),
+        "Rubric: the judge writes what answers are held against during the run, so whether it is the baseline's is "
+        "known only at the end; gate the finished run, or run on data that have it.",
+    ),
+    (
         note("same_run", "warning", runs=("A", "B")),
         "A and B: they are the same run.",
     ),

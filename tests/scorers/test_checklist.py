@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.scorers.base import lines_of, share
+from evalstone._core.text import lines_of
+from evalstone.scorers.base import share
 from evalstone.scorers.custom.rubric import Criterion, parse_criteria
 from evalstone.scorers.reasons import reason_with
 

@@ -25,6 +25,7 @@ from evalstone import (
     compare,
     dry_run,
     evaluate,
+    gate,
     load,
 )
 from evalstone.datasets import write_jsonl
@@ -33,9 +34,12 @@ from evalstone.judges import DecisionOrText, write_rubrics
 from evalstone.questions import CheckCriteria, WriteCriteria
 from evalstone.questions.base import Question
 from evalstone.results.files import read_run, write_run
+from evalstone.run.baseline import check_comparable
+from evalstone.run.budget import StopSignal
+from evalstone.run.planning import plan_for
+from evalstone.run.sequential import RunGate
 from evalstone.scorers import Criterion, Repeated, Rubric, Scorer
-from evalstone.scorers.custom.rubric import rubric_of
-from evalstone.types import Message, note
+from evalstone.types import Message, note, rubric_of
 from tests.cli.conftest import Evalstone, evalstone
 from tests.fakes import outcome_of
 from tests.serving import Response, completion, serving
@@ -233,13 +237,40 @@ def test_a_column_of_rubrics_is_read_alike_from_every_source(source: str, form: 
         ("['It says 1921.', 'It", "cut off or broken"),
     ],
 )
-def test_rubrics_that_are_none_fail_their_sample_in_words(rubrics: Any, problem: str) -> None:
-    run = evaluate([sample(rubrics=rubrics)], GENERATED, judge=judge(), ledger=None)
-    outcome = run.records[0].outcome
+def test_rubrics_that_are_none_are_refused_before_the_run_and_fail_a_single_sample_in_words(
+    rubrics: Any, problem: str
+) -> None:
+    outcome = outcome_of(GENERATED, Sample(output="o", input="q", metadata={"rubrics": rubrics}), [])
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith("rubric: the rubric in metadata: ")
     assert problem in outcome.error
-    assert not run.records[0].calls
+    for by in (GENERATED, Repeated(Rubric(), repeats=2)):
+        with pytest.raises(DataError) as refused:
+            evaluate([sample(id="b"), sample(rubrics=rubrics)], by, judge=(asked := judge()), ledger=None)
+        assert str(refused.value).startswith("in memory: item 2: the rubric in metadata: ")
+        assert problem in str(refused.value)
+        assert not asked.asked
+    # A scorer with criteria of its own doesn't read them, and neither do others.
+    assert evaluate(
+        [sample(rubrics=rubrics)], [Rubric(criteria=TEXTS), "exact_match"], judge=judge(), ledger=None
+    ).complete
+
+
+@pytest.mark.parametrize("source", ["jsonl", "csv", "shards", "stdin"])
+def test_the_command_says_in_which_line_a_rubric_is_wrong(source: str, tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = [sample(id=name, rubrics=rubrics) for name, rubrics in (("a", '["x"]'), ("b", '["x", "X."]'))]
+    data = tmp_path / ("d.csv" if source == "csv" else "d.jsonl")
+    if source == "csv":
+        polars.DataFrame(rows).write_csv(data)
+    else:
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["--scorer", "rubric", "--judge", "vllm/x(http://localhost:9)"]
+    blocks = ["--shard", "1/2", "--out", "out"] if source == "shards" else []
+    text = data.read_text() if source == "stdin" else ""
+    done = evalstone("run", "-" if source == "stdin" else data.name, *asked, *blocks, typed=text)
+    assert done.returncode == 2
+    line = {"csv": "d.csv: line 3", "stdin": "stdin: sample 'b'"}.get(source, "d.jsonl: line 2")
+    assert f"{line}: the rubric in metadata: criteria: 'X.' is listed twice" in done.stderr
 
 
 def test_the_command_writes_them_into_the_dataset_and_a_run_uses_them(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -334,6 +365,77 @@ def test_rubrics_that_were_frozen_are_comparable_with_those_that_the_judge_wrote
     assert compared.notes == (expected,)
     assert compared.scorers[0].difference.estimate == 0
     assert compare(kept, written).notes[0]["written"] == (0, 3)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (TEXTS, [{"description": TEXTS[0]}, {"description": TEXTS[1], "required": True}]),
+        (TEXTS, f"- {TEXTS[0]}\n- {TEXTS[1]}"),
+        (json.dumps(TEXTS), TEXTS),
+        ([{"description": TEXTS[0], "required": None}], TEXTS[0]),
+    ],
+)
+def test_the_same_criteria_are_comparable_however_they_are_written(
+    one: Any, other: Any, saved: bool, tmp_path: Path
+) -> None:
+    runs = [rubric_run(Rubric(), form) for form in (one, other, [*TEXTS, "It is kind."])]
+    if saved:
+        for n, run in enumerate(runs):
+            write_run(run, tmp_path / str(n))
+        runs = [read_run(tmp_path / str(n)) for n in range(3)]
+    assert compare(*runs[:2]).notes == ()
+    with pytest.raises(NotComparable):
+        compare(runs[0], runs[2])
+
+
+def gated(run: Run, baseline: Run) -> str:
+    return gate(run, baseline=baseline, max_regression={"rubric": 0.5}).verdict
+
+
+def test_gates_and_unpaired_comparisons_take_frozen_and_written_rubrics_alike() -> None:
+    ids = "abcdefghijklmnopqrstuvwxyz"
+    written, frozen = rubric_run(GENERATED, ids=ids), rubric_run(Rubric(), CRITERIA, ids=ids)
+    other = rubric_run(Rubric(), OTHERS, ids=ids)
+    assert [gated(*pair) for pair in ((written, frozen), (frozen, written))] == ["pass", "pass"]
+    with pytest.raises(NotComparable):
+        gated(written, other)
+    for pair in ((written, frozen), (frozen, written)):
+        assert "written_unpaired" in [each.kind for each in compare(*pair, unpaired=True).notes]
+    assert "written_unpaired" not in [each.kind for each in compare(frozen, other, unpaired=True).notes]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "rubrics", "problem"),
+    [
+        (rubric_run(GENERATED), Rubric(), CRITERIA, ""),
+        (rubric_run(GENERATED), Rubric(), OTHERS, "expectations_differ"),
+        (rubric_run(GENERATED), Rubric(), None, "expectations_differ"),
+        (rubric_run(Rubric(), CRITERIA), GENERATED, CRITERIA, ""),
+        (rubric_run(Rubric(), CRITERIA), GENERATED, None, "written_during_run"),
+        (rubric_run(GENERATED), GENERATED, None, ""),
+    ],
+)
+def test_a_baseline_is_checked_before_the_run_as_far_as_the_rubrics_are_known(
+    before: Run, now: Scorer, rubrics: Any, problem: str
+) -> None:
+    frozen = {} if rubrics is None else {"rubrics": rubrics}
+    rows = [sample(f"In 192{n}.", id=name, **frozen) for n, name in enumerate("abc")]
+    plan = plan_for(rows, now, judge=ScriptedJudge(reply, name="writer"))
+
+    def kinds(check: Callable[[], object]) -> list[str]:
+        try:
+            check()
+        except NotComparable as refused:
+            return [each.kind for each in refused.mismatches]
+        return []
+
+    at_end = kinds(lambda: check_comparable(before, plan, ["rubric"], allow_mismatch=False))
+    # What the judge writes is compared at the end; a gate that stops the run decides before.
+    assert at_end == ([problem] if problem and problem != "written_during_run" else [])
+    watched = kinds(lambda: RunGate(plan, {}, StopSignal(), baseline=before, max_regression={"rubric": 0.1}))
+    assert watched == ([problem] if problem else [])
 
 
 @pytest.mark.parametrize("saved", [False, True])

@@ -281,6 +281,16 @@ def bare(text: str) -> str:
     return _NO_LETTERS.sub("", text.casefold())
 
 
+def first_repeated(texts: Sequence[str]) -> str:
+    """The first text that is equal to an earlier one, but for case, white space and punctuation; empty if none is."""
+    seen = set[str]()
+    for text in texts:
+        if (key := bare(text)) in seen:
+            return text
+        seen.add(key)
+    return ""
+
+
 _NO_LETTERS = re.compile(r"[\W_]+")
 _LOWER = bytes(range(256)).lower()
 _NO_ASCII_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())

@@ -368,3 +368,12 @@ def most_words(text: str) -> int:
 
 _SHAPES = bytes(ord(" " if code < 128 and chr(code).isspace() else "x") for code in range(256))
 """ASCII white space as a space, any other byte as x."""
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a checklist without their markers (`-`, `*`, `•`, `1.`, `1)`); blank lines are left out."""
+    lines = (_BULLET.sub("", line, count=1).strip() for line in text.splitlines())
+    return tuple(line for line in lines if line)
+
+
+_BULLET = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")

@@ -154,6 +154,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.results.record_tables import check_installed
+    from evalstone.run.case_check import check_cases
     from evalstone.run.hidden_plugins import hidden_plugins
     from evalstone.run.planning import plan_for
     from evalstone.scorers import parse_scorers
@@ -198,6 +199,9 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
             keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
+    with config.naming_file("data"):
+        reading = {"split": config.split or None, "encoding": config.encoding, "sheet": config.sheet}
+        check_cases(plan.dataset, scorers, config.data, map=config.map, **reading)
     with config.naming_file("batch", "batch_files", "wait", "cache", *REQUIRED):
         _check_modes(config, plan)
     with phase("checking the samples"):

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from evalstone._core import sync
-from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
-from evalstone.datasets import Dataset, Samples, load
+from evalstone.datasets import Samples, load
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import DataError
 from evalstone.judge_quality.calibrate import JudgeOptions
 from evalstone.judges.base import JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.questions.base import Ask
 from evalstone.questions.criteria import WriteCriteria
 from evalstone.run.budget import StopSignal
-from evalstone.run.data_check import check
+from evalstone.run.case_check import acheck_cases
 from evalstone.scorers.base import Scorer
-from evalstone.scorers.custom.rubric import OWN, rubric_of, written_criteria
-from evalstone.types import Failed, Sample, Score, Skipped
+from evalstone.scorers.custom.rubric import Rubric, written_criteria
+from evalstone.types import OWN_RUBRIC, Failed, Sample, Score, Skipped, rubric_of
 
 
 class _Written(Scorer):
@@ -92,7 +90,8 @@ async def awrite_rubrics(
     """
     options = JudgeOptions(concurrency=concurrency, cache=cache, budget=budget, map=map, progress=progress, stop=stop)
     dataset = load(data, map=map)
-    had = [await _has_rubric(sample, dataset, data, map) for sample in dataset]
+    await acheck_cases(dataset, [Rubric()], data, map=map)
+    had = [bool(rubric_of(sample.metadata)) for sample in dataset]
     if all(had):
         raise DataError(f"{dataset.name}: every sample has a rubric already")
     run = await options.run("rubrics", dataset, [_Written()], judge, ledger)
@@ -103,7 +102,9 @@ async def awrite_rubrics(
     }
     failed = {record.sample_id: record.outcome.error for record in run.records if isinstance(record.outcome, Failed)}
     samples = tuple(
-        replace(sample, metadata={**sample.metadata, OWN: rubrics[sample.id]}) if sample.id in rubrics else sample
+        replace(sample, metadata={**sample.metadata, OWN_RUBRIC: rubrics[sample.id]})
+        if sample.id in rubrics
+        else sample
         for sample in dataset
     )
     return WrittenRubrics(
@@ -117,15 +118,3 @@ async def awrite_rubrics(
 
 
 write_rubrics = sync.blocking(awrite_rubrics)
-
-
-async def _has_rubric(sample: Sample, dataset: Dataset, data: Samples, map: ColumnMapping | None) -> bool:
-    """Whether a sample has a rubric. Raises DataError for an invalid one, with its place in the data."""
-    try:
-        return bool(rubric_of(sample.metadata))
-    except ConfigError as error:
-        problem = error
-    # A dataset doesn't know the lines. The check waits for a loop of its own, so it can't be called on this one.
-    problems = () if isinstance(data, Dataset) else (await asyncio.to_thread(check, data, map=map)).problems
-    place = next((each.place for each in problems if each.field == OWN), f"sample {excerpt(sample.id)}")
-    raise DataError(f"{dataset.name}: {place}: the rubric in metadata: ", problem)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from evalstone._core.parsing import bare
+from evalstone._core.parsing import first_repeated
 from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ReplyError
@@ -79,13 +78,3 @@ class WriteCriteria(ListOf[WrittenCriterion]):
     def example(self) -> Any:
         texts = (f"The answer says what is asked for in part {n} of the task." for n in range(1, USUAL + 1))
         return {self.key: [{"description": text, "required": "yes"} for text in texts]}
-
-
-def first_repeated(texts: Sequence[str]) -> str:
-    """The first text that is equal to an earlier one, but for case, white space and punctuation; empty if none is."""
-    seen = set[str]()
-    for text in texts:
-        if (key := bare(text)) in seen:
-            return text
-        seen.add(key)
-    return ""

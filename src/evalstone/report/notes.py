@@ -373,6 +373,14 @@ NOTES: Mapping[str, Row] = {
         f"{note['different']} of {count(note['samples'], 'sample')} with a different output, context or conversation"
     ),
     "written_in_one_run": _written_in_one_run,
+    "written_unpaired": lambda note, _: (
+        f"{note['name']}: the judge wrote what answers of one run are held against, and the other run has it in the "
+        "data; whether both are alike isn't checked, because samples aren't compared one by one"
+    ),
+    "written_during_run": lambda note, _: (
+        f"{note['name']}: the judge writes what answers are held against during the run, so whether it is the "
+        "baseline's is known only at the end; gate the finished run, or run on data that have it"
+    ),
     "same_run": lambda _, __: "they are the same run",
     "several_trials": lambda note, _: (
         f"they have {joined([str(each) for each in dict.fromkeys(note['trials'])])} trials of each sample; a sample's "

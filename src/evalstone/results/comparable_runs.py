@@ -55,7 +55,7 @@ def pair_runs(
     pairs = paired_scorers(a, b, missing=missing, by_trial=by_trial, unscored=unscored)
     scorers, pairing = pairs.scorers, pairs.pairing
     written = _written(scorers)
-    mismatches, found = _differences(a, b, scorers, frozen=True)
+    mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
     same_data = a.dataset_version == b.dataset_version
     if not same_data or (any(written) and a.samples is not None and b.samples is not None):
@@ -188,9 +188,19 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
         raise ConfigError(f"the baseline has no scores of {listed(lacking)}")
     pairing = pair_samples(baseline, planned)
     mismatches, _ = _differences(baseline, planned, scorers)
-    if baseline.dataset_version != planned.dataset_version:
+    written = _written(scorers)
+    if not whole:
+        later = [
+            now.name
+            for before, now in scorers
+            if now.written_by
+            and _one_writes(before, now)
+            and any(_lacks(sample, now) for sample in planned.samples or ())
+        ]
+        mismatches += [note("written_during_run", "warning", name=name) for name in later]
+    if baseline.dataset_version != planned.dataset_version or (any(written) and baseline.samples is not None):
         entries = _case_metadata(baseline, planned, scorers)
-        mismatches += _case_differences(baseline, planned, pairing, entries, whole=whole)[0]
+        mismatches += _case_differences(baseline, planned, pairing, entries, written, whole=whole)[0]
     hint = () if pairing.partners is None else id_hint(baseline, planned)
     these = "the baseline (first) and this run (second)"
     found = _allowed(mismatches, pairing.notes, allow_mismatch, hint, these)
@@ -215,6 +225,9 @@ def unpaired_runs(
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, found = _differences(a, b, scorers)
     found += _stopped_notes(a, b, paired=False)
+    found += [
+        note("written_unpaired", "caution", name=ours.name) for ours, theirs in scorers if _one_writes(ours, theirs)
+    ]
     if common := _scored_in_both(a, b, scorers):
         found.append(note("could_be_paired", "caution", samples=common))
     return pairs, _allowed(mismatches, found, allow_mismatch)
@@ -293,22 +306,16 @@ def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerIn
     return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
-def _differences(
-    a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]], *, frozen: bool = False
-) -> tuple[list[Note], list[Note]]:
-    """The mismatches that make the runs incomparable, and the other differences.
-
-    frozen: whether a scorer is the same if the judge wrote in one run what the samples of the other have: the written
-    texts are known, and compared with the cases.
-    """
+def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[Note], list[Note]]:
+    """The mismatches that make the runs incomparable, and the other differences. A scorer is the same if the judge
+    wrote in one run what the samples of the other have: the written texts are a part of the cases."""
     mismatches: list[Note] = []
     found: list[Note] = []
     pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
     different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
     mismatches += [note("judges_differ", "warning", judges=judges) for judges in sorted(different)]
     for ours, theirs in scorers:
-        signed = [info.frozen_signature or info.signature for info in (ours, theirs)]
-        if ours.signature != theirs.signature and not (frozen and signed[0] == signed[1]):
+        if ours.signature != theirs.signature and not _one_writes(ours, theirs):
             signatures = ours.signature, theirs.signature
             mismatches.append(note("scorer_differs", "warning", name=ours.name, signatures=signatures))
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
@@ -327,6 +334,17 @@ def _differences(
     if single:
         found.append(note("scorers_of_one_run", scorers=tuple(sorted(single))))
     return mismatches, found
+
+
+def _one_writes(ours: ScorerInfo, theirs: ScorerInfo) -> bool:
+    """Whether two scorers differ only in that one has the judge write what the samples of the other have."""
+    frozen = [info.frozen_signature or info.signature for info in (ours, theirs)]
+    return ours.signature != theirs.signature and frozen[0] == frozen[1]
+
+
+def _lacks(sample: Sample, info: ScorerInfo) -> bool:
+    """Whether a sample lacks what the judge writes for it."""
+    return not comparable({name: metadata_at(sample.metadata, name) for name in info.case_metadata})
 
 
 _Written: TypeAlias = tuple[Sequence[ScorerInfo], Sequence[ScorerInfo]]

@@ -7,16 +7,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
 from evalstone.datasets.cells import number_in, scalar_text, unpacked
-from evalstone.errors import DataError
+from evalstone.errors import ConfigError, DataError
+from evalstone.types import RUBRICS, parse_criteria
 
 
 def comparable(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Entries that are equal if a CSV file has the same cells for them: without missing ones, numbers and booleans as
-    texts, and lists and objects also if they are written as texts."""
-    entries = {name: _entry(value) for name, value in metadata.items()}
+    texts, and lists and objects also if they are written as texts. Rubrics are equal if their criteria are."""
+    entries = {name: _criteria(value) if name in RUBRICS else _entry(value) for name, value in metadata.items()}
     return {name: value for name, value in entries.items() if value is not None}
+
+
+def _criteria(value: Any) -> Any:
+    """A rubric as objects, which a text or a list of texts may stand for; what is none as any other entry."""
+    try:
+        criteria = parse_criteria(value) if value else ()
+    except ConfigError:
+        return _entry(value)
+    return to_jsonable(criteria) if criteria else None
 
 
 def _entry(value: Any) -> Any:

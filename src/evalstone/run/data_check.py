@@ -27,7 +27,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
-from evalstone.errors import ConfigError, DataError, EvalstoneError, JudgeDeclined
+from evalstone.errors import DataError, EvalstoneError, JudgeDeclined
 from evalstone.questions.base import Question
 from evalstone.results.data_check import (
     CheckedField,
@@ -38,9 +38,8 @@ from evalstone.results.data_check import (
     UnreadColumn,
 )
 from evalstone.scorers.base import Scorer, is_absent
-from evalstone.scorers.custom.rubric import OWN, rubric_of
 from evalstone.scorers.described import built_in
-from evalstone.types import SAMPLE_FIELDS, Sample, Skipped
+from evalstone.types import OWN_RUBRIC, SAMPLE_FIELDS, Sample, Skipped, rubric_of
 from evalstone.types.reserved_metadata import RESERVED_METADATA
 from evalstone.types.sample_language import sample_language
 from evalstone.types.samples import LISTS
@@ -209,8 +208,8 @@ class _Inspection:
         if sample is not None and not of_fields:
             try:
                 rubric_of(sample.metadata)
-            except ConfigError as error:
-                self._refuse(place, DataError("the rubric in metadata: ", error), OWN)
+            except DataError as error:
+                self._refuse(place, error, OWN_RUBRIC)
             self._add(sample, place)
 
     def _add(self, sample: Sample, place: str) -> None:

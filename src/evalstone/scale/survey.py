@@ -68,8 +68,8 @@ def survey(part: Part, scorers: Sequence[Scorer], how: Reading = AS_FOUND) -> Pa
         return _survey(part, scorers, how)
     except DataError:
         if part.start:  # the line was counted from the start of the part
-            for _ in read_part(part, reader_of(part, how), numbered=True):
-                pass
+            for place, sample in read_part(part, reader_of(part, how), numbered=True):
+                _check_case(part, place, sample, scorers)
         raise
 
 
@@ -80,6 +80,7 @@ def _survey(part: Part, scorers: Sequence[Scorer], how: Reading) -> PartSurvey:
     unsure = [*scorers]
     """The scorers that no sample has suited so far."""
     for place, sample in read_part(part, reader):
+        _check_case(part, place, sample, scorers)
         digest = digest_of(sample.id, sample.content_hash)
         digests += digest
         looks = _DEFAULT.fullmatch(sample.id)
@@ -97,6 +98,15 @@ def _survey(part: Part, scorers: Sequence[Scorer], how: Reading) -> PartSurvey:
                 counted.update(absent)
     reader.forget()
     return PartSurvey(bytes(digests), bytes(keys), bytes(flags), rows, reader, notes, lacking)
+
+
+def _check_case(part: Part, place: str, sample: Sample, scorers: Sequence[Scorer]) -> None:
+    """Raise DataError, with the file and the row, for metadata that a scorer can't use."""
+    try:
+        for scorer in scorers:
+            scorer.check_case(sample.metadata)
+    except DataError as error:
+        raise DataError(f"{named(str(part.file.location))}: {place}: ", error) from None
 
 
 @dataclass

@@ -30,7 +30,6 @@ from evalstone.scorers.custom.pipeline import PromptStep as PromptStep
 from evalstone.scorers.custom.pipeline import SoFar as SoFar
 from evalstone.scorers.custom.pipeline import Step as Step
 from evalstone.scorers.custom.pipeline import not_scorable as not_scorable
-from evalstone.scorers.custom.rubric import Criterion as Criterion
 from evalstone.scorers.custom.rubric import Rubric as Rubric
 from evalstone.scorers.definitions import Definition as Definition
 from evalstone.scorers.definitions import Sides as Sides
@@ -98,3 +97,4 @@ from evalstone.scorers.wrappers import PerStep as PerStep
 from evalstone.scorers.wrappers import PerTurn as PerTurn
 from evalstone.scorers.wrappers import Repeated as Repeated
 from evalstone.scorers.wrappers import ScoredPart as ScoredPart
+from evalstone.types import Criterion as Criterion

@@ -47,9 +47,6 @@ class AsScorer(Protocol):
         ...
 
 
-_MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
-
-
 def _parse_judge(value: Any) -> Any:
     from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
 
@@ -273,6 +270,10 @@ class Scorer(Value):
         """The scorer for a dataset that has what this one lets the judge write for a sample, as the first entry of
         `case_metadata`. By default, the scorer itself: nothing is written."""
         return self
+
+    def check_case(self, metadata: Mapping[str, Any]) -> None:
+        """Raise DataError if an entry of a sample's metadata that answers are held against isn't what it must be. By
+        default, nothing is checked. It is called for each sample before anything is asked."""
 
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts of this scorer's questions. Their fingerprints are in the signature."""
@@ -517,12 +518,6 @@ def require_complete(kind: type[Question[Any]]) -> None:
 def as_text(value: object) -> str:
     """Text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(to_jsonable(value), ensure_ascii=False)
-
-
-def lines_of(text: str) -> tuple[str, ...]:
-    """The lines of a checklist without their markers (`-`, `*`, `•`, `1.`, `1)`); blank lines are left out."""
-    lines = (_MARKER.sub("", line, count=1).strip() for line in text.splitlines())
-    return tuple(line for line in lines if line)
 
 
 def share(values: Sequence[bool]) -> float:

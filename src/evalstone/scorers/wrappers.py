@@ -104,6 +104,9 @@ class Wrapper(Scorer, ABC, kw_only=False):
         """The signature of the other scorer under this name: `faithfulness per turn(5c1d77b2, 9a0e41c3)@4`."""
         return self.name + self.scorer.signature.removeprefix(self.scorer.name)
 
+    def check_case(self, metadata: Mapping[str, Any]) -> None:
+        self.scorer.check_case(metadata)
+
     def frozen(self) -> Scorer:
         inner = self.scorer.frozen()
         return self if inner is self.scorer else replace(self, scorer=inner)

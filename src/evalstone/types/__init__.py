@@ -4,6 +4,11 @@ from evalstone.types.alignment import AlignedQuestion as AlignedQuestion
 from evalstone.types.alignment import WorkedExample as WorkedExample
 from evalstone.types.alignment import material_hash as material_hash
 from evalstone.types.alignment import sample_hash as sample_hash
+from evalstone.types.criteria import OWN_RUBRIC as OWN_RUBRIC
+from evalstone.types.criteria import RUBRICS as RUBRICS
+from evalstone.types.criteria import Criterion as Criterion
+from evalstone.types.criteria import parse_criteria as parse_criteria
+from evalstone.types.criteria import rubric_of as rubric_of
 from evalstone.types.documents import Passages as Passages
 from evalstone.types.messages import FIELD_ROLES as FIELD_ROLES
 from evalstone.types.messages import NO_USAGE as NO_USAGE

@@ -1,88 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from evalstone._core.declarations import TEXT, Rule, check_settings
-from evalstone._core.guards import is_mapping, is_sequence
-from evalstone._core.literals import written_list
-from evalstone._core.values import NamesArguments
-from evalstone.errors import ConfigError, OutcomeError, invalid, repeated
+from evalstone._core.declarations import Rule
+from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.questions.criteria import WriteCriteria, first_repeated
-from evalstone.scorers.base import Scorer, lines_of, require_known
+from evalstone.questions.criteria import WriteCriteria
+from evalstone.scorers.base import Scorer
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.reasons import reason_with
-from evalstone.types import Score, Skipped, metadata_at
-
-OWN = "rubrics"
-"""The column, or entry of the metadata, with the criteria of a sample. The command `rubrics` writes it."""
-RUBRICS = (OWN, "rubric", "requestContext.rubric", "additionalContext.rubric")
-"""Where a sample's metadata may have a rubric, the first before the others. @mastra/evals looks for it in the context
-of the request."""
-
-
-@dataclass(frozen=True)
-class Criterion(metaclass=NamesArguments):
-    """One requirement for an answer.
-
-    Attributes:
-        required: If False, the criterion is judged and reported but doesn't affect the score.
-    """
-
-    description: Annotated[str, TEXT]
-    required: bool = True
-
-    def __post_init__(self) -> None:
-        check_settings(self, type(self).__name__)
-
-    @classmethod
-    def parse(cls, value: object) -> Criterion:
-        """Return a criterion from a text, a Criterion or a table. Raises ConfigError for anything else."""
-        if isinstance(value, Criterion):
-            return value
-        if isinstance(value, str):
-            return cls(value)
-        if is_mapping(value):  # Parquet fills up objects with null
-            value = {name: entry for name, entry in value.items() if entry is not None}
-        else:
-            raise ConfigError(f"criteria: a criterion is a text, a Criterion or a table, not {type(value).__name__}")
-        require_known("criterion", "field", value, cls)
-        if "description" not in value:
-            raise ConfigError("criteria: a criterion's table needs a description")
-        return cls(**value)
-
-
-def parse_criteria(value: object) -> tuple[Criterion, ...]:
-    """The criteria in a checklist, or a list of texts, Criterion values and tables. The list may be written as text.
-
-    Raises ConfigError otherwise, and if a criterion is listed twice.
-    """
-    if isinstance(value, str):
-        value = written_list(value)
-    if isinstance(value, str):
-        criteria = tuple(map(Criterion, lines_of(value)))
-    elif is_sequence(value):
-        criteria = tuple(map(Criterion.parse, value))
-    else:
-        raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, type(value).__name__))
-    if twice := first_repeated([criterion.description for criterion in criteria]):
-        raise ConfigError(repeated("criteria", twice, f"criteria: {twice!r} is listed twice"))
-    return criteria
-
-
-def rubric_of(metadata: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    """The criteria in the metadata of a sample; empty if it has none.
-
-    Raises ConfigError for what are no criteria, and for an empty list of `rubrics`.
-    """
-    found = next((rubric for path in RUBRICS if (rubric := metadata_at(metadata, path))), ())
-    own = metadata_at(metadata, OWN)
-    if own is not None and not own and not isinstance(own, str):
-        raise ConfigError(f"{OWN} must have a criterion, or be absent; it is empty")
-    return parse_criteria(found)
+from evalstone.types import RUBRICS, Criterion, Score, Skipped, parse_criteria, rubric_of
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
@@ -139,6 +69,10 @@ class Rubric(DefinedText):
     def frozen(self) -> Scorer:
         return replace(self, generate=False) if self.generate else self
 
+    def check_case(self, metadata: Mapping[str, Any]) -> None:
+        if not self.criteria:
+            rubric_of(metadata)
+
     async def score(
         self,
         ask: Ask,
@@ -153,7 +87,7 @@ class Rubric(DefinedText):
             try:
                 criteria = rubric_of(metadata or {})
             except ConfigError as error:
-                raise OutcomeError(f"{self.name}: the rubric in metadata: ", error) from None
+                raise OutcomeError(f"{self.name}: ", error) from None
         written = not criteria and self.generate and bool(input)
         if written:
             criteria = await written_criteria(ask, input or "", reference)

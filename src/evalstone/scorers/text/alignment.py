@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from evalstone._core.declarations import TEXTS, Range
 from evalstone._core.display import part_of
+from evalstone._core.text import lines_of
 from evalstone.agents.messages import conversation_history
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import PARTS, AlignmentParts, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import lines_of
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.reasons import listed, reason_with
 from evalstone.types import Message, Score, Skipped
