@@ -160,6 +160,16 @@ def test_a_model_that_decides_does_not_chat_and_one_that_chats_does_not_decide(m
         ModelJudge("typesafe/jev-latest").check()
     with pytest.raises(ConfigError, match=r"openai/gpt-5\.1 writes text: it is no decision model"):
         DecisionJudge("openai/gpt-5.1").check()
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with pytest.raises(
+        ConfigError, match=r"openai-decisions/gpt-5\.1 doesn't decide: by its listed prices, it only chats"
+    ):
+        DecisionJudge("openai-decisions/gpt-5.1").check()
+    # One that both does, one that isn't listed yet, and what the user knows better.
+    for model in ("gpt-6-luna", "gpt-99"):
+        DecisionJudge(f"openai-decisions/{model}").check()
+    DecisionJudge("openai-decisions/gpt-5.1", prices=(1.0, 0.0)).check()
+    DecisionJudge("openai-decisions/gpt-5.1", base_url="http://127.0.0.1:9").check()
     DecisionJudge("typesafe/jev-latest").check()
     monkeypatch.delenv("TYPESAFE_API_KEY")
     with pytest.raises(ConfigError, match="needs a key: set the environment variable TYPESAFE_API_KEY"):

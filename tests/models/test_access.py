@@ -168,6 +168,8 @@ def test_a_url_that_cannot_be_parsed_is_refused_without_showing_it() -> None:
         "openai/gpt-4o-transcribe",
         "openai/gpt-realtime",
         "openai/gpt-image-1",
+        "openai/jev-latest",
+        "openrouter/typesafe/jev-latest",
         "openai/omni-moderation-latest",
         "openrouter/cohere/rerank-v3.5",
         "together/black-forest-labs/FLUX.1-schnell",

@@ -25,7 +25,7 @@ from evalstone.judges.parse import parse_member
 from evalstone.models.catalog import provider_info, split_model
 from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.models.model import Model, protocol_class
-from evalstone.models.prices import context_window
+from evalstone.models.prices import context_window, only_chats
 from evalstone.models.provider import Completion, RequestSettings
 from evalstone.models.typed_questions import MOST_OPTIONS
 from evalstone.questions.answers import JudgeAnswer
@@ -127,6 +127,10 @@ class DecisionJudge(Model["DecisionProvider"], ClosedJudge):
                 f"{self.model} writes text: it is no decision model; use ModelJudge, or a model such as "
                 "typesafe/jev-latest, openai-decisions/gpt-6-luna or systemone/NAME with a base_url"
             )
+        is_hosted = self.url == provider_info(self.model).base_url
+        if self.prices is None and is_hosted and only_chats(*split_model(self.model)):
+            hint = "choose a model that decides, or set prices if this one does"
+            raise ConfigError(f"{self.model} doesn't decide: by its listed prices, it only chats; {hint}")
 
     def decides(self, asked: QuestionSpec) -> bool:
         return answers(asked)

@@ -89,6 +89,7 @@ _NOT_FOR_CHATS = tuple(
     (kind, re.compile(rf"(?<![a-z])(?:{names})(?![a-z])"))
     for kind, names in {
         "an embedding model": r"embed(?:ding|der|dings)?|bge-(?:m3|small|base|large)",
+        "a decision model": r"jev-(?:latest|[0-9])|sparrow-decider",
         "a reranker": r"re-?rank(?:er)?",
         "a transcription model": r"whisper|transcribe",
         "a speech model": r"tts|nova-sonic|native-audio|gemini-(?:[a-z0-9.-]*-)?live",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evalstone.models.catalog import info_of
+from evalstone.models.catalog import PROVIDERS, info_of
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
@@ -79,6 +79,16 @@ def writes_no_text(provider: str, model: str) -> bool:
     prices = {} if info is None else vars(info.get_prices(datetime.now(UTC)))
     listed = [name for name, price in prices.items() if price is not None and not name.startswith("_")]
     return bool(listed) and not any(name.startswith(("output", "requests")) for name in listed)
+
+
+def only_chats(provider: str, model: str) -> bool:
+    """Whether genai-prices doesn't list a model for this provider, but lists that it writes text for another one with
+    the same key: for an endpoint of the same vendor."""
+    key = info_of(provider).key
+    if not key or _listed_model(provider, model) is not None:
+        return False
+    others = [name for name, info in PROVIDERS.items() if info.key == key and name != provider]
+    return any(_listed_model(other, model) is not None and not writes_no_text(other, model) for other in others)
 
 
 def listed_models(provider: str) -> list[str]:
