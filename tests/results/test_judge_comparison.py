@@ -119,3 +119,21 @@ def test_a_judge_without_calls_has_no_price() -> None:
     rows = [{"id": str(k), "output": "a b", "reference": "a", "label": k % 2} for k in range(4)]
     found = calibrate(rows, "rouge_l", judge=LexicalJudge(), ledger=None)
     assert (found.cost, found.seconds) == (None, None)
+
+
+def test_each_judge_has_its_agreement_by_slice_and_what_is_to_know_of_its_labels(
+    judges: dict[str, Calibration],
+) -> None:
+    def sliced(name: str) -> Calibration:
+        found = judges[name]
+        pairs = tuple(replace(pair, slices={"half": str(k * 2 // N)}) for k, pair in enumerate(found.pairs))
+        return replace(found, pairs=pairs)
+
+    found = compare_judges([replace(sliced("poor"), n_same_family=30), sliced("good")])
+    text = str(found)
+    assert "\npoor: The model that answered 30 of 120 labeled samples is of the judge's own family of models" in text
+    assert "good: The model" not in text
+    first, second = text.index("Agreement by slice, good"), text.index("Agreement by slice, poor")
+    assert "half=0: the judge is less accurate" not in text[first:second]
+    assert "half=0: the judge is less accurate than on the other samples, 0.000 instead of 1.000" in text[second:]
+    assert "by slice" not in str(compared(judges, "poor", "good"))

@@ -87,7 +87,7 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
         sections.append(_members(calibration.members, alone))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.slices:
-        sections.append(_slices(measures.slices))
+        sections.append(agreement_by_slice(measures.slices))
     if measures.annotators is not None:
         sections.append(_annotators(calibration, measures.annotators))
     if measures.raw is not None:
@@ -304,8 +304,8 @@ def _in_brackets(interval: Interval | None) -> str:
     )
 
 
-def _slices(slices: Sequence[SliceAgreement]) -> Section:
-    """The agreement with people by slice."""
+def agreement_by_slice(slices: Sequence[SliceAgreement], judge: str = "") -> Section:
+    """The agreement with people by slice. judge: the name of the judge, if there are several."""
     lead = tuple(slice_findings(slices)) or ("No slice is significantly less accurate than the other samples.",)
     columns = (
         words("slice"),
@@ -334,7 +334,7 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         "less accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples "
         "inside or outside are not tested."
     )
-    title = "Agreement by slice"
+    title = f"Agreement by slice, {judge}" if judge else "Agreement by slice"
     return Section(title, lead, (table(title, columns, rows),), notes=(note,))
 
 

@@ -8,15 +8,21 @@ from evalstone._core.display import limits, number, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Section, View, bare_judges, table, words
-from evalstone.results.views.calibration import USES
+from evalstone.results.views.calibration import USES, agreement_by_slice
 
 if TYPE_CHECKING:
     from evalstone.results.judge_comparison import JudgeComparison, JudgedJudge
     from evalstone.stats.intervals import Interval
 
 
+_OF_ONE_JUDGE = ("same_family_labeled", "labels_used_to_align", "examples_not_counted", "labeled_without_score")
+"""The notes that aren't on the labels that all judges have in common, and that their verdicts don't tell."""
+
+
 def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYTHON) -> View:
-    """A table with a row for each judge, under the advice."""
+    """A table with a row for each judge, under the advice, and each judge's agreement by slice."""
+    from evalstone.results.measures import measure  # noqa: PLC0415 - only calibrations need their statistics
+
     first = comparison.calibrations[0]
     columns = (
         words("judge"),
@@ -33,6 +39,8 @@ def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYT
         Column("s per sample"),
     )
     names = bare_judges(judge.judge for judge in comparison.judges)
+    calibrations = {each.judge: each for each in comparison.calibrations}
+    ordered = {names[judge.judge]: calibrations[judge.judge] for judge in comparison.judges}
     rows = [_row(names[judge.judge], judge) for judge in comparison.judges]
     notes = [
         "ECE: expected calibration error, 0 is best. Accuracy at the scorer's default threshold, on the same samples.",
@@ -45,9 +53,15 @@ def judge_comparison_view(comparison: JudgeComparison, front_end: FrontEnd = PYT
     return View(
         name=f"Judges on {first.dataset_name}",
         lead=f"{comparison.n} labeled samples · {first.scorer} · {len(rows)} judges",
+        warnings=tuple(
+            f"{name}: {sentence}"
+            for name, each in ordered.items()
+            for sentence in sentences_of([note for note in each.notes if note.kind in _OF_ONE_JUDGE], front_end)
+        ),
         sections=(
             Section("Advice", tuple(sentences_of([comparison.advice], front_end))),
             Section("Judges", tables=(table("Judges compared", columns, rows),), notes=tuple(notes)),
+            *(agreement_by_slice(slices, name) for name, each in ordered.items() if (slices := measure(each).slices)),
         ),
         footer=FOOTER,
     )
