@@ -18,6 +18,7 @@ from pathlib import Path
 import coverage_agree
 import coverage_align
 import coverage_calibrations
+import coverage_clusters
 import coverage_compare
 import coverage_drift
 import coverage_enumerated
@@ -231,6 +232,7 @@ SECTIONS: tuple[Callable[[int], Iterator[Table]], ...] = (
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_calibrations.SECTIONS,
+    *coverage_clusters.SECTIONS,
     *coverage_groups.SECTIONS,
     *coverage_compare.SECTIONS,
     *coverage_sequential.SECTIONS,

@@ -1333,7 +1333,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a criterion that is listed twice counts twice",
-        "src/evalstone/scorers/custom/rubric.py",
+        "src/evalstone/types/criteria.py",
         "    if twice := first_repeated([criterion.description for criterion in criteria]):",
         "    if twice := first_repeated([]):",
         ("tests/scorers/test_generated_rubric.py",),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,39 @@ def test_the_limits_of_the_calibration_error_hold_where_the_estimate_is_biased_u
             assert found.high is not None
             held[name] += found.low <= truth <= found.high
     assert min(held.values()) >= 6
+
+
+def clustered(seed: int) -> tuple[list[float], list[bool], list[int]]:
+    """20 clusters of a few dozen cases or fewer, with odds of their own; a calibration error of 0.147."""
+    source = np.random.default_rng(seed)
+    sizes = 1 + source.geometric(1 / 12, 20)
+    groups = np.repeat(np.arange(20), sizes)
+    seen = source.normal(0.5, 1.2, groups.size)
+    odds = seen + 4 * source.normal(size=20)[groups]
+    truths = source.random(groups.size) < 1 / (1 + np.exp(-odds))
+    return (1 / (1 + np.exp(-1.2 * seen))).tolist(), truths.tolist(), groups.tolist()
+
+
+@pytest.mark.parametrize("seed", [7, 12, 21, 27, 36])
+def test_a_cluster_moves_its_bins_together_and_the_limits_of_the_calibration_error_allow_for_it(seed: int):
+    """With fewer cases in each bin, and no more, the upper limits would be 0 to 0.14."""
+    probabilities, truths, groups = clustered(seed)
+    found = expected_calibration_error(probabilities, truths, groups=groups)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 0.147 <= found.high
+    alone = expected_calibration_error(probabilities, truths, groups=list(range(len(truths))))
+    assert alone is not None
+    assert alone.low is not None
+    assert alone.high is not None
+    assert found.high - found.low > alone.high - alone.low
+
+
+def test_one_cluster_shows_nothing_of_the_calibration_error():
+    found = expected_calibration_error([0.2, 0.2, 0.8, 0.8], [Y, N, Y, Y], groups=["a"] * 4)
+    assert found is not None
+    assert (found.estimate, found.low, found.high, found.groups) == (pytest.approx(0.25), 0.0, 1.0, 1)
 
 
 def test_the_brier_score_by_hand():

@@ -16,12 +16,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone.errors import DataError, invalid
 from evalstone.stats.classification import MEASURES, Confusion, MeasureName, check_truths
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import farthest
+from evalstone.stats.special import t_quantile
 from evalstone.types import TOLERANCE, reaches
 
 if TYPE_CHECKING:
@@ -109,9 +111,13 @@ def expected_calibration_error(
     quarter instead of half because the signs of the errors are estimates too.
     Source of the estimate: Guo et al. 2017, with bins of equal width.
 
-    With clusters, each simulated bin has its number of cases divided by the design effect, one case or more: the
-    variance that the clusters' sums of (truth - share of the bin) show / that of independent cases, 1 or more. If all
-    cases of each bin have the same truth, it is the mean number of cases of a cluster.
+    With clusters, there are two such simulations, and the limits are the outer ones of both. In one, each bin has its
+    number of cases divided by the design effect, one case or more: the variance that the clusters' sums of (truth -
+    share of the bin) show / that of independent cases, 1 or more. If all cases of each bin have the same truth, it is
+    the mean number of cases of a cluster. The other is a wild bootstrap: the shares of all bins are off by the
+    clusters' sums times normal numbers, so that a cluster moves its bins together. A sum is divided by √(1 - the
+    cluster's part of the bin), as in CR2, and multiplied by Student's quantile with clusters - 1 degrees of freedom
+    over the normal one. A single cluster shows nothing: its limits are 0 and 1.
 
     Args:
         probabilities: Numbers in [0, 1].
@@ -130,8 +136,18 @@ def expected_calibration_error(
     if not n:
         return None
     estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
-    effect = 1.0 if groups is None else _design_effect(diagram, probabilities, truths, groups)
-    low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4, effect)
+    alpha = (1 - confidence) / 4
+    if groups is None:
+        low, high = _error_limits(diagram, estimate, alpha)
+    elif len(set(groups)) == 1:
+        low, high = 0.0, 1.0
+    else:
+        effect = _design_effect(diagram, probabilities, truths, groups)
+        found = (
+            _error_limits(diagram, estimate, alpha, effect),
+            _wild_limits(diagram, estimate, alpha, probabilities, truths, groups),
+        )
+        low, high = min(low for low, _ in found), max(high for _, high in found)
     return Interval(
         estimate=estimate,
         low=min(low, estimate),
@@ -164,13 +180,63 @@ def _design_effect(
     return max(1.0, own / alone)
 
 
-def _error_limits(
-    diagram: Sequence[Bin], n: int, estimate: float, alpha: float, effect: float = 1.0
-) -> tuple[float, float]:
+def _error_limits(diagram: Sequence[Bin], estimate: float, alpha: float, effect: float = 1.0) -> tuple[float, float]:
+    """The limits if the cases of a bin are independent, and as many as there are, divided by the design effect."""
     import numpy as np  # noqa: PLC0415 - reading a calibration needs no numpy
 
+    sizes = np.maximum(1, np.rint(np.array([part.n for part in diagram]) / effect)).astype(np.int64)
+
+    def drawn(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.random.default_rng(0).binomial(sizes, shares, size=(SIMULATED, sizes.size)) / sizes
+
+    return _searched(diagram, estimate, alpha, sizes, drawn)
+
+
+def _wild_limits(
+    diagram: Sequence[Bin],
+    estimate: float,
+    alpha: float,
+    probabilities: Sequence[float],
+    truths: Sequence[bool],
+    groups: Sequence[Hashable],
+) -> tuple[float, float]:
+    """The limits by a wild bootstrap over clusters, of which there are two or more."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    starts, rows = [part.low for part in diagram], {group: row for row, group in enumerate(dict.fromkeys(groups))}
+    sums, cases = np.zeros((2, len(rows), len(diagram)))
+    for probability, truth, group in zip(probabilities, truths, groups, strict=True):
+        place = bisect_right(starts, probability) - 1
+        sums[rows[group], place] += truth - diagram[place].share
+        cases[rows[group], place] += 1
+    every = cases.sum(axis=0)
+    part = cases / every
+    scaled = sums / np.sqrt(np.where(part < 1, 1 - part, 1.0))  # the sum over a cluster with a bin of its own is 0
+    wider = t_quantile(1 - alpha, len(rows) - 1) / NormalDist().inv_cdf(1 - alpha)
+    weights = np.random.default_rng(0).normal(size=(SIMULATED, len(rows)))
+    off: NDArray[np.float64] = wider * (weights @ scaled) / every
+
+    def drawn(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.clip(shares + off, 0, 1)
+
+    return _searched(diagram, estimate, alpha, every, drawn)
+
+
+def _searched(
+    diagram: Sequence[Bin],
+    estimate: float,
+    alpha: float,
+    sizes: NDArray[Any],
+    drawn: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> tuple[float, float]:
+    """The smallest and the largest error for which an estimate like this one isn't rare.
+
+    sizes: the independent cases of each bin. drawn: simulated shares, by the true ones.
+    """
+    import numpy as np  # noqa: PLC0415 - as above
+
     every = np.array([part.n for part in diagram])
-    sizes = np.maximum(1, np.rint(every / effect)).astype(np.int64)
+    n = int(every.sum())
     means = np.array([part.probability for part in diagram])
     # Half a case of smoothing, for bins whose cases are all positive or all negative, and for bins without an error.
     shares_seen = np.array([part.share for part in diagram])
@@ -181,9 +247,7 @@ def _error_limits(
         return float(every @ np.abs(np.clip(means + times * off, 0, 1) - means)) / n
 
     def simulated(times: float) -> NDArray[np.float64]:
-        shares = np.clip(means + times * off, 0, 1)
-        drawn = np.random.default_rng(0).binomial(sizes, shares, size=(SIMULATED, sizes.size))
-        return np.abs(drawn / sizes - means) @ every / n
+        return np.abs(drawn(np.clip(means + times * off, 0, 1)) - means) @ every / n
 
     def reaches_estimate(times: float) -> bool:
         return float(np.mean(simulated(times) >= estimate - 1e-12)) > alpha
