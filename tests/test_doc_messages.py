@@ -13,7 +13,7 @@ import pytest
 from evalstone.scorers.other_systems import SYSTEMS, table
 
 ROOT = Path(__file__).parents[1]
-WRITTEN = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/migrate").glob("*.md"))]
+WRITTEN = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("[mt]*/*.md"))]
 PAGES = [page for page in WRITTEN if page.name != "cli.md"]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

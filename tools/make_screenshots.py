@@ -1,9 +1,10 @@
 """Pictures of the pages of `evalstone view` for the documentation, from the bundled data.
 
-    python tools/make_screenshots.py [FOLDER]        (docs/images, with /usr/bin/chromium)
+    PYTHONPATH=. python tools/make_screenshots.py [FOLDER]        (docs/images, with /usr/bin/chromium)
 
 The runs are made in a temporary folder: the bundled answers as they are and with some of them made worse, scored by the
 lexical judge, and a few scored by a stand-in for a model server (bench/model_server.py), which has prompts and replies.
+The pages of the tutorials are made by following them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from evalstone.datasets.stored import sample_row
 from evalstone.ledger.labels import Label, Mode, ModeLabel, assign_mode, pin, write_label, write_mode
 from evalstone.ledger.store import Ledger
 from evalstone.view.drafts import DatasetFolder, Draft
+from tools import tutorials
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "src" / "evalstone" / "datasets" / "demo" / "ragtruth_qa.jsonl"
@@ -36,6 +38,8 @@ DATASETS = "datasets"
 SCORERS = ("faithfulness", "context_relevance", "context_precision")
 ADDED = " The figures were first reported in 1987."
 WIDTH, HEIGHT = 1280, 800
+TUTORIALS = {"rag": "report.html"}
+"""The page that each tutorial writes."""
 TOPICS = ("billing", "delivery", "returns")
 EXPERIMENT = """
 data = "questions.jsonl"
@@ -210,6 +214,15 @@ def pictures(runs: Mapping[str, str]) -> list[Picture]:
     ]
 
 
+def take_tutorials(page: Page, out: Path) -> None:
+    """Take a picture of the page that each tutorial writes."""
+    for name, written in TUTORIALS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            tutorials.outputs((ROOT / "docs/tutorials" / f"{name}.md").read_text("utf-8"), Path(folder))
+            page.goto((Path(folder) / written).as_uri())
+            page.screenshot(path=str(out / f"tutorial-{name}.png"))
+
+
 def take(page: Page, url: str, picture: Picture, folder: Path) -> None:
     """Take a picture of a page, once what it needs has been computed."""
     for _ in range(60):
@@ -238,6 +251,7 @@ def main() -> None:
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
             for picture in pictures(runs):
                 take(page, url, picture, out)
+            take_tutorials(page, out)
         browser.close()
 
 
