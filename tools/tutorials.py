@@ -29,8 +29,8 @@ STEP = re.compile(
     r"|^In `(?P<edited>[^`\n]+)`, change `(?P<old>[^`\n]+)` to `(?P<new>[^`\n]+)`",
     re.MULTILINE | re.DOTALL,
 )
-VARIES = re.compile(r"\d{8}-\d{6}-[0-9a-f]{12}|\d+\.\d s\b|(?<=: )/\S+(?=/shop/)")
-"""Run IDs, times and the folder of the page."""
+VARIES = re.compile(r"\d{8}-\d{6}-[0-9a-f]{12}|(?<=-)[0-9a-f]{12}(?=\.json)|\d+\.\d s\b|(?<=: )/\S+(?=/shop/)")
+"""Run IDs, names of calibrations of a file, times, and the folder of the page."""
 EDIT = """
 import pathlib, sys
 name, old, new = sys.argv[1:]
