@@ -38,7 +38,7 @@ DATASETS = "datasets"
 SCORERS = ("faithfulness", "context_relevance", "context_precision")
 ADDED = " The figures were first reported in 1987."
 WIDTH, HEIGHT = 1280, 800
-TUTORIALS = {"rag": "report.html", "judge": "calibration.html"}
+TUTORIALS = {"rag": "report.html", "agent": "shop/report.html", "judge": "calibration.html"}
 """The page that each tutorial writes."""
 TOPICS = ("billing", "delivery", "returns")
 EXPERIMENT = """
