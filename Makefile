@@ -7,7 +7,7 @@ RUN := $(UV) run --quiet --frozen --no-sync
 # Without bytecode files, each process that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := excel,mcp,metrics,onnx,otel,pandas,parquet,polars,postgres,providers,view
+EXTRAS := excel,mcp,metrics,onnx,otel,pandas,parquet,polars,postgres,providers,view,yaml
 NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'import sys; print(sys.executable)' 2>/dev/null),$(wildcard $(shell pyenv root 2>/dev/null)/versions/3.13*/bin/python3.13))
 # Tests wait for a third of their time, most of them for processes that they start: one worker more than there are cores.
 WORKERS := $(shell python3 -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')

@@ -52,3 +52,51 @@ def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> No
     Path("other.json").write_text('{"rows": []}', "utf-8")
     other = evalstone("import", "other.json")
     assert (other.returncode, "Known: promptfoo .json (evalId, results), " in other.stderr) == (2, True)
+
+
+CONFIG = """prompts: ["{{answer}}"]
+providers: [echo]
+tests:
+- vars: {question: Capital of Norway?, answer: Oslo}
+  assert:
+  - {type: contains, value: Oslo}
+  - {type: javascript, value: output.length}
+"""
+
+
+def test_a_configuration_becomes_a_project_that_runs(evalstone: Evalstone, tmp_path: Path):
+    (tmp_path / "promptfooconfig.yaml").write_text(CONFIG, "utf-8")
+    done = evalstone("import", "promptfooconfig.yaml", "--out", "evals")
+    assert done.returncode == 0, done.stderr
+    assert "1 sample · answers in the file · sample_checks" in done.stdout
+    assert "javascript: it has no counterpart; a function in Python" in done.stdout
+    assert {file.name for file in (tmp_path / "evals").iterdir()} == {
+        *("evalstone.toml", "cases.jsonl", "not-converted.md", ".gitignore"),
+    }
+    command = done.stdout.partition("Next:")[2].partition("#")[0].split()
+    run = evalstone(*command[1:])
+    assert (run.returncode, "1 of 1" in run.stdout) == (0, True), run.stderr
+    again = evalstone("import", "promptfooconfig.yaml", "--out", "evals")
+    assert (again.returncode, "nothing is written, because these exist" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "name its folder, --out FOLDER"),
+        (["--out", "o", "--json"], "--json is for results"),
+        (["--out", "o", "--tag", "x"], "--tag is for results"),
+        (["--out", "o", "--from", "ragas"], "only those of promptfoo are read"),
+    ],
+)
+def test_a_configuration_has_no_results(evalstone: Evalstone, tmp_path: Path, options: list[str], problem: str):
+    (tmp_path / "config.yml").write_text(CONFIG, "utf-8")
+    done = evalstone("import", "config.yml", *options)
+    assert (done.returncode, problem in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_configuration_in_code_is_not_run(evalstone: Evalstone, tmp_path: Path):
+    (tmp_path / "promptfooconfig.js").write_text("process.exit(1)", "utf-8")
+    done = evalstone("import", "promptfooconfig.js", "--out", "o")
+    assert (done.returncode, "is code, which isn't run" in done.stderr) == (2, True)

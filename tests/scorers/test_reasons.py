@@ -77,6 +77,7 @@ def samples() -> Iterator[Sample]:
             instructions="Be brief.",
             messages=talk,
             expected_trajectory=TrajectoryExpectation.read(["search", "read"]),
+            metadata={**sample.metadata, "checks": [{"name": "contains", "expected": "is"}]},
         )
     yield Sample(id="blank", input=" ", output=" ", reference=" ", instructions=" ", context=(" ",))
     yield Sample(id="nothing", output="x")

@@ -1,25 +1,35 @@
-"""`evalstone import`: the results of other tools as runs."""
+"""`evalstone import`: the results of other tools as runs, and their configurations as projects."""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from evalstone._core.display import safe
+from evalstone._core.display import count, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import console, formats, present
 from evalstone.cli.values import ledger_option, scorer_numbers
+from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
+    from evalstone.compat.configs.project import Project
     from evalstone.compat.imports.importing import ImportedRuns
+
+SHOWN_GAPS = 12
+"""The most gaps of a configuration that are printed."""
 
 
 def import_(
-    path: Annotated[str, argument("FILE", "The results of another tool, or a folder of them.", complete=FILE)],
+    path: Annotated[
+        str,
+        argument("FILE", "The results of another tool, a folder of them, or promptfooconfig.yaml.", complete=FILE),
+    ],
     tool: Annotated[
         Value,
         option(
@@ -51,7 +61,14 @@ def import_(
 
     Makes a run of each system in the file. Nothing is judged again, and no key is needed: report, compare, gate, power,
     annotate and view work on the tool's own scores.
+
+    A configuration of promptfoo becomes a project in the folder --out: evalstone.toml and a dataset.
     """
+    from evalstone.compat.configs.recognition import is_config
+
+    if is_config(path):
+        given = {"--scale": scales, "--name": name, "--tag": tags, "--ledger": ledger, **_requested(outputs)}
+        return _import_config(path, tool, out, [option for option, value in given.items() if value])
     from evalstone.compat.imports.importing import import_results
     from evalstone.ledger.base import DEFAULT_LEDGER
 
@@ -63,6 +80,64 @@ def import_(
     if present(view, formats(view, outputs, runs.to_dict())):
         _say_next(runs, ledger)
     return ExitCode.OK
+
+
+def _requested(outputs: Outputs) -> dict[str, object]:
+    """The formats that are requested, by their options."""
+    formats = {"--json": outputs.as_json, "--html": outputs.html, "--markdown": outputs.markdown, "--csv": outputs.csv}
+    return {option: value for option, value in formats.items() if value is not None}
+
+
+def _import_config(path: str, tool: str | None, out: str | None, refused: list[str]) -> int:
+    """Write the project of a configuration."""
+    from evalstone.cli.init import check_free, write_new
+    from evalstone.compat.configs.project import project_of
+
+    if tool not in (None, "promptfoo"):
+        raise ConfigError(f"{path} is a configuration; only those of promptfoo are read")
+    if refused:
+        raise ConfigError(f"{refused[0]} is for results; {path} is a configuration, which has none")
+    if out is None:
+        raise ConfigError(f"{path} is a configuration, which becomes a project: name its folder, --out FOLDER")
+    folder = Path(out).expanduser()
+    project = project_of(Path(path).expanduser())
+    check_free(folder, project.files)
+    written = write_new(folder, project.files)
+    _say_project(folder, project, written)
+    return ExitCode.OK
+
+
+def _say_project(folder: Path, project: Project, written: list[str]) -> None:
+    """Print what a configuration became, what has no counterpart, and the command to run."""
+    from evalstone.compat.configs.project import CONFIG, GAPS
+
+    screen = console()
+    names = [each if isinstance(each, str) else written_scorer(each) for each in project.scorers]
+    system = "answers in the file" if project.has_answers else count(project.targets, "target")
+    for line in (
+        f"Written to {folder}: {', '.join(written)}",
+        f"{count(project.samples, 'sample')} · {system} · {', '.join(names) or 'no scorer'}",
+    ):
+        screen.print(safe(line, 2000), soft_wrap=True)
+    if project.gaps:
+        screen.print("\nWithout counterpart:", style="bold")
+        for line in project.gaps[:SHOWN_GAPS]:
+            screen.print(safe(line, 2000), soft_wrap=True)
+        if len(project.gaps) > SHOWN_GAPS:
+            screen.print(f"and {len(project.gaps) - SHOWN_GAPS:,} more")
+        screen.print(safe(f"All of them, with their places: {folder / GAPS}", 2000), soft_wrap=True)
+    command = f"evalstone run {shlex.quote(str(folder / CONFIG))}"
+    command += " --target my_app:answer" if not project.has_answers and not project.targets else ""
+    command += "" if project.scorers else " --scorer SCORER"
+    screen.print("\nNext:", style="bold")
+    purpose = f"a judge is asked: see judge in {CONFIG}" if project.judged else "no judge is asked"
+    screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+
+
+def written_scorer(table: Mapping[str, Any]) -> str:
+    """A scorer's table as it is written on the command line."""
+    parameters = ", ".join(f"{name}={value!r}" for name, value in table.items() if name != "name")
+    return f"{table['name']}({parameters})"
 
 
 def _say_next(runs: ImportedRuns, ledger: str | None) -> None:

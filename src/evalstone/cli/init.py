@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -57,10 +57,9 @@ def init(
     They run at once, without a key. Existing files are never changed; lines are added to .gitignore.
     """
     project = Path(folder).expanduser()
-    if in_the_way := [*_in_the_way(project)]:
-        raise ConfigError(f"nothing is written, because these exist: {', '.join(map(str, in_the_way))}")
+    check_free(project, FILES)
     chosen = _asked() if kind is None else kind
-    written = _write(project, texts(chosen))
+    written = write_new(project, texts(chosen))
     _say(project, written)
     return ExitCode.OK
 
@@ -84,17 +83,26 @@ def _asked() -> Kind:
     return cast(Kind, click.prompt("What do you evaluate?", type=click.Choice([*KINDS]), err=True))
 
 
-def _in_the_way(project: Path) -> Iterator[Path]:
+def check_free(project: Path, names: Iterable[str]) -> None:
+    """Raise ConfigError if one of these files of a project exists."""
+    if in_the_way := [*_in_the_way(project, [*names])]:
+        raise ConfigError(f"nothing is written, because these exist: {', '.join(map(str, in_the_way))}")
+
+
+def _in_the_way(project: Path, names: Sequence[str]) -> Iterator[Path]:
     """What exists in place of a file or of a folder that is written."""
-    folders = dict.fromkeys(parent for name in FILES for parent in (project / name).parents)
+    folders = dict.fromkeys(parent for name in names for parent in (project / name).parents)
     yield from (folder for folder in folders if os.path.lexists(folder) and not folder.is_dir())
-    yield from (project / name for name in FILES if os.path.lexists(project / name))
+    yield from (project / name for name in names if os.path.lexists(project / name))
     if (ignored := project / ".gitignore").exists() and not ignored.is_file():
         yield ignored
 
 
-def _write(project: Path, contents: Mapping[str, str]) -> list[str]:
-    """Write the files, or none of them; returns their paths in the project."""
+def write_new(project: Path, contents: Mapping[str, str]) -> list[str]:
+    """Write the files, or none of them, and add to .gitignore what a run writes; returns their paths in the project.
+
+    Raises ConfigError if a file exists, or can't be written.
+    """
     new: list[Path] = []
     try:
         for name, text in contents.items():

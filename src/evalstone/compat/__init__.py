@@ -1,1 +1,1 @@
-"""Other evaluation tools: the interface of Spring AI (`evalstone.compat.spring`), and results to import."""
+"""Other evaluation tools: the interface of Spring AI (`evalstone.compat.spring`), their results and configurations."""

@@ -100,6 +100,7 @@ SCORERS = Registry(
         "repeated": "wrappers.Repeated",
         "rouge_l": "text.similarity.RougeL",
         "rubric": "custom.rubric.Rubric",
+        "sample_checks": "checks.own.SampleChecks",
         "similarity": "checks.texts.Similarity",
         "summarization": "text.summarization.Summarization",
         "ter": "text.translation.Ter",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 RESERVED_METADATA: Mapping[str, str] = {
     "additionalContext": "an object whose `rubric` is read like `rubric`",
+    "checks": "`sample_checks`: the checks of the sample, a list of tables",
     "criterion": "`multi_turn_judge`: the criterion, a text",
     "error": "traces: the error of a request without an answer",
     "facts": "simulated users: what the user knows, an object",

@@ -18,6 +18,8 @@ from evalstone.scorers.checks.multiple_choice import choice as choice
 from evalstone.scorers.checks.numeric import NumericMatch as NumericMatch
 from evalstone.scorers.checks.numeric import Which as Which
 from evalstone.scorers.checks.numeric import numeric_match as numeric_match
+from evalstone.scorers.checks.own import SampleChecks as SampleChecks
+from evalstone.scorers.checks.own import sample_checks as sample_checks
 from evalstone.scorers.checks.texts import Contains as Contains
 from evalstone.scorers.checks.texts import ExactMatch as ExactMatch
 from evalstone.scorers.checks.texts import NotContains as NotContains

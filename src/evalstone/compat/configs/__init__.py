@@ -1,0 +1,1 @@
+"""The configurations of other tools as datasets, targets and scorers."""

@@ -1,0 +1,90 @@
+"""The files that a configuration names. They are in its folder: a configuration of somebody else's reads no others."""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+
+from evalstone._core.display import excerpt
+from evalstone._core.files import file_text
+from evalstone.errors import ConfigError, DataError
+
+MOST_FILES = 10_000
+SCHEME = "file://"
+CODE = frozenset((".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".sh", ".exe", ".bat", ".ps1", ".pl"))
+"""The endings of files that are run, which no file of a configuration is."""
+NOT_TEXT = frozenset(
+    (".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".mp3", ".wav", ".mp4", ".xlsx", ".xls")
+)
+
+
+def kind_of(reference: str) -> str:
+    """The ending of a file's name in lower case, without the function after it: `file://a.py:get` is .py."""
+    path = reference.removeprefix(SCHEME)
+    whole, _, function = path.rpartition(":")
+    return Path(whole if whole and function.isidentifier() else path.partition("#")[0]).suffix.lower()
+
+
+@dataclass(frozen=True)
+class ConfigFiles:
+    """The files of a configuration.
+
+    Attributes:
+        config: The path of the configuration.
+    """
+
+    config: Path
+
+    @property
+    def folder(self) -> Path:
+        """Its folder, without links."""
+        return self.config.parent.resolve()
+
+    def place(self, line: int | None) -> str:
+        """The beginning of an error about a line of the configuration."""
+        return f"{self.config}: " + (f"line {line}: " if line else "")
+
+    def path(self, reference: str, line: int | None) -> Path:
+        """The file of a reference, such as `file://tests.csv`. Raises DataError if it is outside of the folder."""
+        name = reference.removeprefix(SCHEME)
+        try:
+            found = (self.folder / name).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise DataError(f"{self.place(line)}{excerpt(reference)} is no path") from None
+        if not found.is_relative_to(self.folder):
+            raise DataError(
+                f"{self.place(line)}{excerpt(reference)} is outside of the configuration's folder, and isn't read; "
+                "copy it into the folder"
+            )
+        return found
+
+    def paths(self, reference: str, line: int | None) -> list[Path]:
+        """The files that a reference names, which may be a pattern such as `file://tests/*.yaml`, in their order.
+
+        Raises DataError if there is none, and for files outside of the folder.
+        """
+        name = reference.removeprefix(SCHEME)
+        if not glob.has_magic(name):
+            return [self.path(reference, line)]
+        self.path(name.partition("*")[0].partition("?")[0].partition("[")[0] or ".", line)
+        names = sorted(glob.iglob(name, root_dir=self.folder, recursive=True))  # noqa: PTH207 - as in a shell, without hidden files
+        if len(names) > MOST_FILES:
+            raise DataError(f"{self.place(line)}{excerpt(reference)} names more than {MOST_FILES:,} files")
+        found = [self.path(each, line) for each in names if (self.folder / each).is_file()]
+        if not found:
+            raise DataError(f"{self.place(line)}{excerpt(reference)} names no file")
+        return found
+
+    def text(self, path: Path, line: int | None) -> str:
+        """The text of a file. Raises DataError if it can't be read."""
+        try:
+            return file_text(path)
+        except OSError as error:
+            raise DataError(f"{self.place(line)}{path.name} can't be read: {error.strerror or error}") from None
+        except ConfigError as error:
+            raise DataError(self.place(line), error) from None
+
+    def shown(self, path: Path) -> str:
+        """The path of a file in the folder."""
+        return path.relative_to(self.folder).as_posix()

@@ -1,0 +1,578 @@
+"""A configuration of promptfoo, as it is written: its prompts, providers and tests, with all files that it names.
+
+Nothing in it is run: prompts, providers, variables and assertions in code are gaps.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array, is_number, is_object
+from evalstone.compat.configs.config_files import CODE, NOT_TEXT, SCHEME, ConfigFiles, kind_of
+from evalstone.compat.configs.gaps import Gaps
+from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, rendered
+from evalstone.compat.configs.yaml_files import Items, Table, line_of, read_yaml
+from evalstone.compat.imports.promptfoo import KNOWN
+from evalstone.errors import DataError
+
+MOST_TESTS = 100_000
+_MOST_REFERENCES = 50
+_MOST_ROUNDS = 5
+"""The most times that variables are filled into each other."""
+_PROMPT_FILE = re.compile(r"[^\n{}]+\.(?:txt|md|j2|json|jsonl|ya?ml|csv|py|[cm]?js|[cm]?ts|sh|rb)(?::\w+)?")
+_EXPECTED = re.compile(
+    rf"(?s)(?P<type>(?:not-)?(?:{'|'.join(sorted(map(re.escape, KNOWN), key=len, reverse=True))}))"
+    r"(?:\((?P<threshold>\d+(?:\.\d+)?)\))?(?::(?P<value>.*))?"
+)
+_WITH_THRESHOLD = frozenset(
+    (
+        *("answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance", "cost"),
+        *("latency", "levenshtein", "perplexity", "perplexity-score", "rouge-n", "similar", "starts-with"),
+    )
+)
+_READ = (
+    *("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios", "evaluateOptions"),
+    *("assertionTemplates", "tags", "$schema", "outputPath", "commandLineOptions", "writeLatestResults"),
+)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt: a text, or the messages of a chat, each with its role and text."""
+
+    label: str
+    text: str
+    place: str
+
+
+@dataclass
+class Test:
+    """A test, with the values of one combination of its variables."""
+
+    place: str
+    line: int | None
+    variables: dict[str, Any]
+    assertions: list[Any]
+    description: str = ""
+    threshold: float | None = None
+    output: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    prefix: str = ""
+    suffix: str = ""
+
+
+@dataclass
+class Config:
+    """What a configuration says."""
+
+    files: ConfigFiles
+    gaps: Gaps
+    description: str
+    tags: tuple[str, ...]
+    prompts: list[Prompt]
+    providers: list[dict[str, Any]]
+    """Tables with an `id`, and perhaps a `label` and a `config`."""
+    tests: list[Test]
+    repeat: int
+    grader: Any
+    """The provider of the graders of all tests."""
+
+
+def read_config(path: Path) -> Config:
+    """What a configuration says. Raises DataError, with the file and the line, for one that can't be read."""
+    files, gaps = ConfigFiles(path), Gaps()
+    root = read_yaml(files.text(path, None), str(path))
+    if not isinstance(root, Table):
+        raise DataError(f"{path}: a configuration is a mapping with prompts, providers and tests")
+    return _Reading(files, gaps, _dereferenced(root, root, files)).config()
+
+
+def _dereferenced(value: Any, root: Table, files: ConfigFiles, depth: int = 0) -> Any:
+    """The value with what each `$ref: "#/…"` in it refers to in place of it."""
+    if depth > _MOST_REFERENCES:
+        raise DataError(f"{files.place(line_of(value))}a $ref refers to itself, or they are nested too deeply")
+    if isinstance(value, Table):
+        if isinstance(reference := value.get("$ref"), str) and (reference.startswith("#/") or len(value) == 1):
+            return _dereferenced(_at(root, reference, value, files), root, files, depth + 1)
+        for name, inner in value.items():
+            if isinstance(inner, dict | list):
+                value[name] = _dereferenced(inner, root, files, depth + 1)
+    elif isinstance(value, Items):
+        value[:] = [
+            _dereferenced(each, root, files, depth + 1) if isinstance(each, dict | list) else each for each in value
+        ]
+    return value
+
+
+def _at(root: Table, reference: str, table: Table, files: ConfigFiles) -> Any:
+    found: Any = root
+    for part in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ("",):
+        found = found.get(part) if isinstance(found, Table) else None
+    if found is None:
+        problem = "is no part of the configuration, such as #/assertionTemplates/polite"
+        raise DataError(f"{files.place(line_of(table, '$ref'))}$ref: {excerpt(reference)} {problem}")
+    return found
+
+
+@dataclass
+class _Reading:
+    files: ConfigFiles
+    gaps: Gaps
+    root: Table
+
+    def config(self) -> Config:
+        root = self.root
+        default = self._table(root.get("defaultTest"), "defaultTest")
+        options = _table_in(default, "options")
+        self._settings(default)
+        prompts = [*self._prompts(root["prompts"])] if root.get("prompts") else []
+        tests = [*self._tests(default)]
+        tags = root.get("tags")
+        description = root.get("description")
+        repeat = _table_in(root, "evaluateOptions").get("repeat", 1)
+        return Config(
+            self.files,
+            self.gaps,
+            description if isinstance(description, str) else "",
+            tuple(f"{name}={as_text(value)}" for name, value in tags.items()) if is_object(tags) else (),
+            prompts or [Prompt("", "{{prompt}}", "the default prompt")],
+            [*self._providers()],
+            tests,
+            repeat if isinstance(repeat, int) and repeat > 0 else 1,
+            options.get("provider") or default.get("provider"),
+        )
+
+    def _settings(self, default: Mapping[str, Any]) -> None:
+        """Note the settings that aren't taken over."""
+        for name in self.root:
+            if name not in _READ:
+                line = line_of(self.root, name)
+                self.gaps.add(name, "this setting isn't taken over", f"line {line}" if line else "the configuration")
+        for name in _table_in(self.root, "evaluateOptions"):
+            if name != "repeat":
+                why = "this setting isn't taken over; options of evalstone run are keys of evalstone.toml"
+                self.gaps.add(f"evaluateOptions.{name}", why, "evaluateOptions")
+        self._options(default, "defaultTest")
+
+    def _options(self, test: Mapping[str, Any], place: str) -> None:
+        for name in _table_in(test, "options"):
+            if name in ("transform", "postprocess", "transformVars"):
+                self.gaps.add(f"options.{name}", "it is code, which isn't run: answers are scored as they are", place)
+            elif name not in ("provider", "prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts", "repeat"):
+                self.gaps.add(f"options.{name}", "this setting isn't taken over", place)
+        for name in ("provider", "providers", "prompts"):
+            if test.get(name) and place != "defaultTest":
+                self.gaps.add(f"{name} of a test", "every test is for all prompts and providers", place)
+        if test.get("assertScoringFunction"):
+            self.gaps.add("assertScoringFunction", "it is code, which isn't run", place)
+
+    def _table(self, value: Any, what: str) -> dict[str, Any]:
+        """A mapping, or that in the file that a text names."""
+        if isinstance(value, str) and value.startswith(SCHEME):
+            line = line_of(self.root, what)
+            path = self.files.path(value, line)
+            value = read_yaml(self.files.text(path, line), self.files.shown(path))
+        return value if is_object(value) else Table()
+
+    # ---- Prompts ----
+
+    def _prompts(self, value: Any) -> Iterator[Prompt]:
+        if isinstance(value, Table) and not {"id", "raw"} & value.keys():
+            for name, label in value.items():  # an old form: file to label
+                yield from self._prompt(name, as_text(label), line_of(value, name))
+            return
+        for number, each in enumerate(value if is_array(value) else [value]):
+            line = line_of(value, number)
+            if isinstance(each, str):
+                yield from self._prompt(each, "", line)
+            elif is_object(each) and isinstance(text := each.get("raw") or each.get("id"), str):
+                yield from self._prompt(text, as_text(each.get("label")), line)
+            elif is_object(each) or is_array(each):
+                yield Prompt(f"prompt {number + 1}", json.dumps(each), f"line {line}")
+            else:
+                raise DataError(
+                    f"{self.files.place(line)}prompts: a prompt is a text or a table with id, raw and label"
+                )
+
+    def _prompt(self, text: str, label: str, line: int | None) -> Iterator[Prompt]:
+        place = f"line {line}"
+        if text.startswith(("exec:", "langfuse://", "portkey://", "helicone://")):
+            self.gaps.add(f"the prompt {excerpt(text)}", "it is made by a command or a service", place)
+            return
+        if not (text.startswith(SCHEME) or _PROMPT_FILE.fullmatch(text)):
+            yield Prompt(label or text, text, place)
+            return
+        if kind_of(text) in CODE:
+            self.gaps.add(f"the prompt {excerpt(text)}", "it is code, which isn't run", place)
+            return
+        if not text.startswith(SCHEME) and "*" not in text and not self.files.path(text, line).is_file():
+            yield Prompt(label or text, text, place)  # a text that ends like a file's name
+            return
+        for path in self.files.paths(text, line):
+            kind = path.suffix.lower()
+            if kind in CODE:
+                self.gaps.add(f"the prompt {self.files.shown(path)}", "it is code, which isn't run", place)
+                continue
+            for number, each in enumerate(self._in_file(self.files.text(path, line), kind, path), start=1):
+                shown = label or self.files.shown(path)
+                yield Prompt(shown if number == 1 else f"{shown} {number}", each, f"{place}, {self.files.shown(path)}")
+
+    def _in_file(self, text: str, kind: str, path: Path) -> Iterator[str]:
+        """The prompts in a file."""
+        if kind == ".txt":
+            part: list[str] = []
+            for row in [*text.splitlines(), "---"]:
+                if row.strip() != "---":
+                    part.append(row)
+                    continue
+                if joined := "\n".join(part).strip():
+                    yield joined
+                part.clear()
+        elif kind == ".jsonl":
+            yield from (row for row in text.splitlines() if row.strip())
+        elif kind == ".csv":
+            for row in _csv(text, self.files.shown(path)):
+                if prompt := row.get("prompt"):
+                    yield prompt
+        elif kind in (".yaml", ".yml"):
+            value = read_yaml(text, self.files.shown(path))
+            yield text if isinstance(value, str) or value is None else json.dumps(value)
+        else:
+            yield text
+
+    # ---- Providers ----
+
+    def _providers(self) -> Iterator[dict[str, Any]]:
+        name = "targets" if "targets" in self.root else "providers"
+        value = self.root.get(name)
+        for number, each in enumerate(value if is_array(value) else [value] if value else []):
+            yield from self._provider(each, line_of(value, number) or line_of(self.root, name))
+
+    def _provider(self, value: Any, line: int | None) -> Iterator[dict[str, Any]]:
+        if isinstance(value, str) and value.startswith(SCHEME) and kind_of(value) in (".yaml", ".yml", ".json"):
+            for path in self.files.paths(value, line):
+                inner = read_yaml(self.files.text(path, line), self.files.shown(path))
+                for each in inner if is_array(inner) else [inner]:
+                    yield from self._provider(each, line)
+        elif isinstance(value, str):
+            yield {"id": value, "line": line}
+        elif is_object(value) and isinstance(value.get("id"), str):
+            yield {**value, "line": line}
+        elif is_object(value) and len(value) == 1:
+            (identity, settings), *_ = value.items()
+            yield {"id": identity, **(settings if is_object(settings) else {}), "line": line}
+        else:
+            raise DataError(
+                f"{self.files.place(line)}a provider is a name such as openai:gpt-5.1, or a table with an id"
+            )
+
+    # ---- Tests ----
+
+    def _tests(self, default: Mapping[str, Any]) -> Iterator[Test]:
+        tests = self.root.get("tests")
+        number = 0
+        found: list[tuple[Mapping[str, Any], str, int | None]] = [*self._cases(tests, "tests")]
+        scenarios = self.root.get("scenarios")
+        for each in self._scenarios(scenarios):
+            found.append(each)
+        if not found and not tests and not scenarios:
+            if "redteam" in self.root:
+                raise DataError(f"{self.files.config}: it has no tests; attacks (redteam) aren't generated")
+            found = [(Table(), "the test without variables", None)]
+        for test, place, line in found:
+            for one in self._combinations(default, test, place, line):
+                number += 1
+                if number > MOST_TESTS:
+                    raise DataError(f"{self.files.place(line)}more than {MOST_TESTS:,} tests")
+                yield one
+
+    def _scenarios(self, scenarios: Any) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+        for number, scenario in enumerate(scenarios if is_array(scenarios) else [], start=1):
+            line = line_of(scenarios, number - 1)
+            if isinstance(scenario, str):
+                for path in self.files.paths(scenario, line):
+                    inner = read_yaml(self.files.text(path, line), self.files.shown(path))
+                    yield from self._scenarios(inner if is_array(inner) else [inner])
+                continue
+            if not is_object(scenario):
+                raise DataError(f"{self.files.place(line)}a scenario is a table with config and tests")
+            configs, tests = scenario.get("config"), scenario.get("tests")
+            cases = [*self._cases(tests, f"scenario {number}")] if tests else [(Table(), "", line)]
+            for data in configs if is_array(configs) else [Table()]:
+                for test, place, at in cases:
+                    merged = {**data, **test}
+                    for name in ("vars", "options", "metadata"):
+                        merged[name] = {**_table_in(data, name), **_table_in(test, name)}
+                    merged["assert"] = [*_items_in(data, "assert"), *_items_in(test, "assert")]
+                    yield merged, f"scenario {number}" + (f", {place}" if place else ""), at
+
+    def _cases(
+        self, tests: Any, what: str, at: int | None = None
+    ) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+        """The tests of a list, of a file, or of files, with their places and lines."""
+        line = at or line_of(tests) or line_of(self.root, what)
+        if isinstance(tests, str):
+            yield from self._of_reference(tests, line)
+            return
+        if is_object(tests):
+            if isinstance(tests.get("path"), str) and "vars" not in tests:
+                yield from self._of_reference(tests["path"], line)
+                return
+            tests = [tests]
+        for number, each in enumerate(tests if is_array(tests) else [], start=1):
+            line = line_of(tests, number - 1) or at
+            if isinstance(each, str):
+                yield from self._of_reference(each, line)
+            elif is_object(each) and isinstance(each.get("path"), str) and not {"vars", "assert"} & each.keys():
+                yield from self._of_reference(each["path"], line)
+            elif is_object(each):
+                description = each.get("description")
+                shown = f" ({excerpt(description)})" if isinstance(description, str) and description else ""
+                yield each, f"test {number}{shown}" + (f", line {line}" if line and at is None else ""), line
+            else:
+                raise DataError(f"{self.files.place(line)}a test is a table with vars and assert, or a file")
+
+    def _of_reference(self, reference: str, line: int | None) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+        kind = kind_of(reference)
+        if "://" in reference.removeprefix(SCHEME):
+            self.gaps.add(f"the tests {excerpt(reference)}", "nothing is fetched", f"line {line}")
+        elif kind in CODE:
+            self.gaps.add(f"the tests {excerpt(reference)}", "they are made by code, which isn't run", f"line {line}")
+        elif kind in (".xlsx", ".xls"):
+            self.gaps.add(f"the tests {excerpt(reference)}", "save the sheet as CSV", f"line {line}")
+        else:
+            for path in self.files.paths(reference, line):
+                for test, place, _ in self._in_test_file(path, line):
+                    yield test, f"{self.files.shown(path)}, {place}", line
+
+    def _in_test_file(self, path: Path, line: int | None) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+        text, kind, shown = self.files.text(path, line), path.suffix.lower(), self.files.shown(path)
+        if kind == ".csv":
+            for number, row in enumerate(_csv(text, shown), start=1):
+                yield self._of_row(row, f"{shown}: row {number}"), f"row {number}", line
+        elif kind == ".jsonl":
+            rows = [row for row in text.splitlines() if row.strip()]
+            for number, row in enumerate(rows, start=1):
+                value = read_yaml(row, f"{shown}: line {number}")
+                yield from self._cases(Items([value]) if not is_array(value) else value, "tests", line)
+        elif kind in (".json", ".yaml", ".yml"):
+            value = read_yaml(text, shown)
+            root = value if isinstance(value, Table) else Table()
+            if value is not None:
+                yield from self._cases(_dereferenced(value, root, self.files), "tests", line)
+        else:
+            raise DataError(f"{self.files.place(line)}{shown}: tests are CSV, JSON, JSONL or YAML")
+
+    def _of_row(self, row: Mapping[str, str], place: str) -> dict[str, Any]:
+        """A test of a row of a CSV file, by promptfoo's names of columns."""
+        test: dict[str, Any] = {"vars": {}, "assert": [], "options": {}, "metadata": {}}
+        limits: dict[int, float] = {}
+        for name, cell in row.items():
+            name = name.strip()
+            if name.startswith("__expected"):
+                if cell.strip():
+                    test["assert"].append(_of_cell(cell.strip()))
+            elif name in ("__prefix", "__suffix"):
+                test["options"][name[2:]] = cell
+            elif name in ("__description", "__providerOutput", "__metric"):
+                test[name[2:]] = cell
+            elif name == "__threshold":
+                test["threshold"] = _number(cell)
+            elif name.startswith("__metadata:"):
+                _add_metadata(test["metadata"], name.removeprefix("__metadata:"), cell)
+            elif match := re.fullmatch(r"__config:__expected(\d*):threshold", name):
+                if (number := _number(cell)) is not None:
+                    limits[int(match[1] or 1) - 1] = number
+            elif name.startswith("__"):
+                self.gaps.add(f"the column {name}", "this column isn't known", place)
+            else:
+                test["vars"][name] = cell
+        for number, assertion in enumerate(test["assert"]):
+            assertion |= {"metric": test["metric"]} if test.get("metric") else {}
+            assertion |= {"threshold": limits[number]} if number in limits else {}
+        return test
+
+    def _combinations(
+        self, default: Mapping[str, Any], test: Mapping[str, Any], place: str, line: int | None
+    ) -> Iterator[Test]:
+        self._options(test, place)
+        options = {**_table_in(default, "options"), **_table_in(test, "options")}
+        variables = {**self._variables(default, "defaultTest", None), **self._variables(test, place, line)}
+        keep = options.get("disableDefaultAsserts") is True
+        assertions = [*([] if keep else self._assertions(default, None)), *self._assertions(test, line)]
+        threshold = test["threshold"] if test.get("threshold") is not None else default.get("threshold")
+        output = test.get("providerOutput")
+        choices = {name: self._values(name, value, options, place, line) for name, value in variables.items()}
+        if math.prod(map(len, choices.values())) > MOST_TESTS:
+            at = line_of(test, "vars") or line
+            raise DataError(f"{self.files.place(at)}the combinations of its vars are more than {MOST_TESTS:,} tests")
+        repeat = options.get("repeat")
+        if isinstance(repeat, int) and repeat != 1:
+            self.gaps.add("options.repeat", "trials are for all samples: trials = N, or --trials N", place)
+        for values in product(*choices.values()):
+            yield Test(
+                place,
+                line,
+                self._filled(dict(zip(choices, values, strict=True)), place),
+                assertions,
+                as_text(test.get("description")),
+                float(threshold) if is_number(threshold) else None,
+                as_text(output) if output not in (None, "") else None,
+                {**_table_in(default, "metadata"), **_table_in(test, "metadata")},
+                as_text(options.get("prefix")),
+                as_text(options.get("suffix")),
+            )
+
+    def _assertions(self, test: Mapping[str, Any], line: int | None) -> list[Any]:
+        value = test.get("assert")
+        if isinstance(value, str) and value.startswith(SCHEME):
+            value = self._loaded(value, line)
+        if value is None:
+            return []
+        if not is_array(value):
+            raise DataError(f"{self.files.place(line_of(test, 'assert') or line)}assert must be a list of assertions")
+        found: list[Any] = []
+        for each in value:
+            if isinstance(each, str) and each.startswith(SCHEME):
+                inner = self._loaded(each, line)
+                found += inner if is_array(inner) else [inner]
+            else:
+                found.append(each)
+        return found
+
+    def _loaded(self, reference: str, line: int | None) -> Any:
+        path = self.files.path(reference, line)
+        return read_yaml(self.files.text(path, line), self.files.shown(path))
+
+    def _variables(self, test: Mapping[str, Any], place: str, line: int | None) -> Mapping[str, Any]:
+        """The variables of a test, which may be in files."""
+        value = test.get("vars")
+        if value is None:
+            return {}
+        if is_object(value):
+            return value
+        found: dict[str, Any] = {}
+        for reference in value if is_array(value) else [value]:
+            if not isinstance(reference, str):
+                raise DataError(f"{self.files.place(line_of(test, 'vars') or line)}vars must be a table, or files")
+            if kind_of(reference) in CODE:
+                self.gaps.add("vars", "they are made by code, which isn't run", place)
+                continue
+            for path in self.files.paths(reference, line):
+                inner = read_yaml(self.files.text(path, line), self.files.shown(path))
+                if not is_object(inner):
+                    raise DataError(f"{self.files.place(line)}{self.files.shown(path)}: vars must be a table")
+                found |= inner
+        return found
+
+    def _values(self, name: str, value: Any, options: Mapping[str, Any], place: str, line: int | None) -> list[Any]:
+        """The values of a variable: a list of texts, or the files of a pattern, is one value for each test."""
+        if isinstance(value, str) and value.startswith(SCHEME):
+            if kind_of(value) in CODE or kind_of(value) in NOT_TEXT:
+                self.gaps.add(f"the variable {name}", "its file isn't text, or is code, which isn't run", place)
+                return [""]
+            return [self._of_file(path, line) for path in self.files.paths(value, line)]
+        expands = is_array(value) and bool(value) and isinstance(value[0], str)
+        if not expands or options.get("disableVarExpansion") is True:
+            return [value]
+        return [each for inner in value for each in self._values(name, inner, options, place, line)]
+
+    def _of_file(self, path: Path, line: int | None) -> str:
+        text = self.files.text(path, line)
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return as_text(read_yaml(text, self.files.shown(path)))
+        return text.strip()
+
+    def _filled(self, variables: dict[str, Any], place: str) -> dict[str, Any]:
+        """The variables, with those in each other's texts."""
+        values = {
+            name: value.removesuffix("\n") if isinstance(value, str) else value for name, value in variables.items()
+        }
+        for name, value in values.items():
+            rounds = 0
+            while isinstance(value, str) and ("{{" in value or "{%" in value) and rounds < _MOST_ROUNDS:
+                rounds += 1
+                try:
+                    new = rendered(value, values)
+                except UnsupportedTemplate as error:
+                    self.gaps.add(f"the variable {name}", f"it has a template with more than a name: {error}", place)
+                    break
+                if new == value:
+                    break
+                values[name] = value = new
+        return values
+
+
+def _table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = table.get(name)
+    return value if is_object(value) else {}
+
+
+def _items_in(table: Mapping[str, Any], name: str) -> list[Any]:
+    value = table.get(name)
+    return value if is_array(value) else []
+
+
+def _number(cell: str) -> float | None:
+    match = re.fullmatch(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?\s*", cell)
+    return float(cell) if match else None
+
+
+def _add_metadata(metadata: dict[str, Any], name: str, cell: str) -> None:
+    if not cell.strip():
+        return
+    if name.endswith("[]"):
+        metadata[name[:-2]] = [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", cell)]
+    else:
+        metadata[name] = cell
+
+
+def _csv(text: str, place: str) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file, by its header. Raises DataError, with the line, for a row that has other cells."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            if header is None:
+                header = cells
+                continue
+            if len(cells) != len(header):
+                number = f"{len(cells)} cells, the header {len(header)}"
+                raise DataError(f"{place}: line {reader.line_num}: the row has {number}")
+            yield dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{place}: line {reader.line_num}: not CSV: {error}") from None
+
+
+def _of_cell(text: str) -> dict[str, Any]:
+    """The assertion in a cell of `__expected`: `contains:Paris`, `similar(0.9):Paris`, or the text to be equal to."""
+    for start, kind in (("javascript:", "javascript"), ("fn:", "javascript"), ("eval:", "javascript")):
+        if text.startswith(start):
+            return {"type": kind, "value": text.removeprefix(start).strip()}
+    if text.startswith(SCHEME) and kind_of(text) in CODE:
+        return {"type": "python" if kind_of(text) == ".py" else "javascript", "value": text}
+    if text.startswith(("grade:", "llm-rubric:")):
+        return {"type": "llm-rubric", "value": text.partition(":")[2]}
+    match = _EXPECTED.fullmatch(text)
+    if match is None:
+        return {"type": "equals", "value": text}
+    kind, value = match["type"], match["value"]
+    base = kind.removeprefix("not-")
+    assertion: dict[str, Any] = {"type": kind}
+    if value is not None:
+        assertion["value"] = value if base in ("is-json", "contains-json") else value.strip()
+    if base in _WITH_THRESHOLD:
+        assertion["threshold"] = float(match["threshold"]) if match["threshold"] else 0.75
+    return assertion
