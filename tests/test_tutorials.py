@@ -30,6 +30,10 @@ you
 $ ls
 greeting.txt
 $ false
+$ printf 'a%.0s ' $(seq 50)
+a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a
+a a a a a a a a
+$ false
 $ echo $? && seq 9
 1
 1
@@ -63,7 +67,8 @@ def test_the_numbers_that_a_tutorial_explains_are_in_its_files_and_outputs(page:
         ("good day\nyou", "good day\nyou\nall"),
         ("0.1 s", "0.1 m"),
         ("greeting.txt\n$ false", "$ false"),
-        ("$ false", "$ true"),
+        ("a\na a a a a a a a\n", "a a a a a a a a a\n"),
+        ("$ false\n$ echo", "$ true\n$ echo"),
         ("$ false", "$ false\n…"),
         ("9\n", "8\n"),
         ("1\n…\n9", "1\n9"),

@@ -8,20 +8,24 @@ A block of the kind `console` has commands behind `$ ` and their output. A block
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-COLUMNS = "88"
-"""The width at which the pages show output."""
+COLUMNS = 84
+"""The width at which the pages show output: that of a block on the site. Longer lines are folded between words."""
 ELIDED = "…"
 """A line of a page that stands for one or more lines of output."""
+HOME = "/home/you"
+"""The folder of the page in outputs."""
 MARK = "\x1e"
 """What separates the outputs."""
 STEP = re.compile(
@@ -29,8 +33,8 @@ STEP = re.compile(
     r"|^In `(?P<edited>[^`\n]+)`, change `(?P<old>[^`\n]+)` to `(?P<new>[^`\n]+)`",
     re.MULTILINE | re.DOTALL,
 )
-VARIES = re.compile(r"\d{8}-\d{6}-[0-9a-f]{12}|(?<=-)[0-9a-f]{12}(?=\.json)|\d+\.\d s\b|(?<=: )/\S+(?=/shop/)")
-"""Run IDs, names of calibrations of a file, times, and the folder of the page."""
+VARIES = re.compile(r"\d{8}-\d{6}-[0-9a-f]{12}|(?<=-)[0-9a-f]{12}(?=\.json)|\d+\.\d s\b")
+"""Run IDs, names of calibrations of a file, and times."""
 EDIT = """
 import pathlib, sys
 name, old, new = sys.argv[1:]
@@ -79,7 +83,7 @@ def outputs(page: str, folder: Path) -> list[tuple[Command, str]]:
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
-        env={**os.environ, "COLUMNS": COLUMNS, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env={**os.environ, "COLUMNS": str(COLUMNS), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -87,9 +91,18 @@ def outputs(page: str, folder: Path) -> list[tuple[Command, str]]:
         timeout=120,
         check=False,
     )
-    before, *printed = done.stdout.split(MARK)
+    before, *printed = done.stdout.replace(str(folder.resolve()), HOME).split(MARK)
     assert not before, before
-    return list(zip(found, printed, strict=True))
+    return list(zip(found, map(folded, printed), strict=True))
+
+
+def folded(text: str) -> str:
+    """A text whose long lines, such as those of errors, are folded between words."""
+    lines = (
+        textwrap.wrap(line, COLUMNS, break_long_words=False, break_on_hyphens=False) if len(line) > COLUMNS else [line]
+        for line in text.splitlines()
+    )
+    return "".join(f"{line}\n" for line in itertools.chain.from_iterable(lines))
 
 
 def same(shown: str, printed: str) -> bool:
