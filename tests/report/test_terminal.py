@@ -65,6 +65,32 @@ def test_columns_that_do_not_fit_are_split_into_blocks_beside_the_columns_that_n
     assert len(text(view).splitlines()) == 3
 
 
+def test_a_block_leaves_out_the_rows_that_have_all_their_values_in_other_blocks() -> None:
+    columns = (words("scorer"), Column("k", key=True), words("interval"), words("spread"))
+    interval = "0.123 to 0.456"
+    rows = [
+        ("one", "1", interval, "0.100"),
+        ("", "2", interval, ""),
+        ("none", "", "", ""),
+        ("two", "1", interval, "0.2"),
+    ]
+    view = View("", "", (Section("", tables=(table("", columns, rows),)),))
+    assert [line.split() for line in text(view, 28).splitlines()[5:]] == [
+        [], ["scorer", "k", "spread"], ["one", "1", "0.100"], ["none"], ["two", "1", "0.2"],
+    ]  # fmt: skip
+    assert len(text(view).splitlines()) == 5
+
+
+@pytest.mark.parametrize("width", range(10, 40))
+def test_a_column_that_fits_no_block_is_in_the_lines(width: int) -> None:
+    grid = Grid("name", "long", "short", "b")
+    for name in ("first", "second"):
+        grid.add_row(name, "20261128-143107-52cd4430", "0", "1")
+    out = io.StringIO()
+    Console(file=out, width=width).print(grid)
+    assert re.sub(r"\s", "", out.getvalue()).count("20261128-143107-52cd4430") == 2
+
+
 def test_words_wrap_in_one_block_where_that_takes_fewer_lines() -> None:
     grid = Grid("name", "value", "why")
     for name in "ab":

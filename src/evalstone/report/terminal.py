@@ -78,8 +78,8 @@ class Grid(RichTable):
     """A table without borders that shows every cell in full, however narrow the terminal.
 
     Cells wrap between words. Where that would take more lines, or numbers don't fit side by side, the columns are split
-    into several blocks, each beside the columns that name the rows. If even that is too wide, each row is printed as
-    lines of `column: value`.
+    into several blocks, each beside the columns that name the rows, without the rows whose values are all in other
+    blocks. If even that is too wide, each row is printed as lines of `column: value`.
     """
 
     def __init__(self, *columns: str, numbers: Iterable[str] = ()) -> None:
@@ -113,7 +113,7 @@ class Grid(RichTable):
                         yield part
                     yield self.headings[row]
                     part = self._part(block, show_header=False)
-                else:
+                elif _belongs([_plain(of[row]) for of in cells], block, self.keys):
                     part.add_row(*(cells[index][row] for index in block))
             yield part
 
@@ -143,6 +143,12 @@ class Grid(RichTable):
 
 def _plain(cell: object) -> str:
     return cell.plain if isinstance(cell, Text) else str(cell)
+
+
+def _belongs(row: Sequence[str], block: Iterable[int], keys: Sequence[int]) -> bool:
+    """Whether a row is in a block: it has a value there, or in none."""
+    values = {index for index, text in enumerate(row) if text and index not in keys}
+    return not values or not values.isdisjoint(block)
 
 
 @dataclass(frozen=True)
@@ -178,17 +184,20 @@ def _blocks(
         return [one]
     blocks: list[dict[int, int]] = []
     for together in _together(columns, keys, intervals, width, least):
-        alone = _fitted(columns, sorted([*keys, *together]), width, least) or {}
+        alone = _fitted(columns, sorted([*keys, *together]), width, least)
+        if alone is None:
+            blocks = []
+            break
         beside = _fitted(columns, sorted([*blocks[-1], *together]), width, least) if blocks else None
-        if beside and _height(columns, [beside]) < _height(columns, [blocks[-1], alone]):
+        if beside and _height(columns, [beside], keys) < _height(columns, [blocks[-1], alone], keys):
             blocks[-1] = beside
         else:
             blocks.append(alone)
-    if not blocks or not all(blocks):
+    if not blocks:
         wrapped = one or _fitted(columns, everything, width, [column.word for column in columns])
         return [wrapped] if wrapped else []
-    height = _height(columns, blocks)
-    if one is not None and _height(columns, [one]) <= height:
+    height = _height(columns, blocks, keys)
+    if one is not None and _height(columns, [one], keys) <= height:
         return [one]
     as_lines = sum(1 + sum(map(bool, row)) for row in zip(*(column.texts[1:] for column in columns), strict=True))
     return blocks if height <= as_lines else []
@@ -224,12 +233,13 @@ def _total(widths: Sequence[int] | Mapping[int, int], indexes: Sequence[int]) ->
     return sum(widths[index] for index in indexes) + GAP * (len(indexes) - 1)
 
 
-def _height(columns: Sequence[_Measured], blocks: Sequence[Mapping[int, int]]) -> int:
+def _height(columns: Sequence[_Measured], blocks: Sequence[Mapping[int, int]], keys: Sequence[int]) -> int:
     """The number of lines of blocks, with an empty one between them."""
     lines = len(blocks) - 1
+    rows = [*zip(*(column.texts for column in columns), strict=True)]
     for block in blocks:
-        rows = zip(*(columns[index].texts for index in block), strict=True)
-        lines += sum(max(map(_wrapped, row, block.values())) for row in rows)
+        shown = (row for place, row in enumerate(rows) if not place or _belongs(row, block, keys))
+        lines += sum(max(_wrapped(row[index], width) for index, width in block.items()) for row in shown)
     return lines
 
 
