@@ -78,13 +78,16 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
             "run d.jsonl -s createFaithfulnessScorer",
             "is faithfulness(definition='mastra') here; see evalstone scorers --from mastra createFaithfulnessScorer\n",
         ),
-        ("score -s GEval --output x", "GEval is geval(text='…') here; see evalstone scorers --from deepeval GEval\n"),
+        (
+            "score -s GEval --output x",
+            "GEval is geval(text='…') here; see evalstone scorers --from deepeval GEval, or --from promptfoo or opik\n",
+        ),
         ("audit d.jsonl -s RougeScore", "RougeScore is rouge_l here; see evalstone scorers --from ragas RougeScore\n"),
         (
             "scorers FaithfulnessMetric",
             "FaithfulnessMetric is faithfulness(definition='mastra') or faithfulness(definition='deepeval') or "
-            "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra FaithfulnessMetric "
-            "or evalstone scorers --from deepeval FaithfulnessMetric\n",
+            "faithfulness(definition='deepeval_strict') here; see evalstone scorers --from mastra FaithfulnessMetric, "
+            "or --from deepeval\n",
         ),
         ("calibrate --labels l.csv", "if it has only ids and labels, name the samples with --data FILE\n"),
         (

@@ -7,6 +7,8 @@ from datetime import datetime
 _DIGITS = 12
 """The hexadecimal digits after the time: of 10,000 runs that began in the same second, two have the same ID with a
 probability of 2e-7."""
+RUN_ID = rf"\d{{8}}-\d{{6}}-[0-9a-f]{{{_DIGITS}}}"
+"""The pattern of an ID."""
 
 
 def run_id(began: datetime, digits: str) -> str:

@@ -255,15 +255,16 @@ def _refuse_foreign(scorer: str) -> None:
     from evalstone.scorers.registry import SCORERS, TEMPLATES, plugged_in
 
     name = scorer.partition("(")[0].strip()
-    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+    key = name.replace("-", "_")
+    if {key, key.removesuffix("s")} & {*SCORERS, *TEMPLATES}:  # what is near a name of ours is a slip
         return
     from evalstone.scorers.other_systems import counterparts
 
     if (rows := counterparts(name)) and plugged_in(name) is None:
         ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in rows))
-        tools = dict.fromkeys(tool for tool, _ in rows)
-        commands = " or ".join(f"evalstone scorers --from {tool} {name}" for tool in tools)
-        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {commands}")
+        first, *others = dict.fromkeys(tool for tool, _ in rows)
+        also = f", or --from {' or '.join(others)}" if others else ""
+        raise ConfigError(f"{name} is {' or '.join(ours)} here; see evalstone scorers --from {first} {name}{also}")
 
 
 def target_spec(target: str | dict[str, Any] | None) -> Any:

@@ -20,6 +20,7 @@ from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash, storable
 from evalstone._core.redaction import masked_url, redacted
+from evalstone._core.run_ids import RUN_ID
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, RunMetadata, Sample, Usage
@@ -147,7 +148,7 @@ def target_of(scope: str) -> str:
     return _IN_RUN.sub("", scope)
 
 
-_IN_RUN = re.compile(r" in \d{8}-\d{6}-[0-9a-f]{6}\Z")
+_IN_RUN = re.compile(rf" in {RUN_ID}\Z")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -77,7 +77,7 @@ def reliability(
     members: dict[int, list[tuple[float, bool, Hashable]]] = {}
     clusters: Sequence[Hashable] = range(len(truths)) if groups is None else groups
     for probability, truth, cluster in zip(probabilities, truths, clusters, strict=True):
-        members.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth, cluster))
+        members.setdefault(_place(probability, bins), []).append((probability, truth, cluster))
     diagram: list[Bin] = []
     for place, cases in sorted(members.items()):
         n, positives = len(cases), sum(truth for _, truth, _ in cases)
@@ -90,6 +90,17 @@ def reliability(
             )
         )
     return tuple(diagram)
+
+
+def _place(probability: float, bins: int) -> int:
+    """The number of a probability's bin, from 0."""
+    return min(int(probability * bins), bins - 1)
+
+
+def _rows(probabilities: Sequence[float], bins: int) -> list[int]:
+    """The place of each probability's bin in the diagram, which has no empty ones."""
+    rows = {place: row for row, place in enumerate(sorted({_place(each, bins) for each in probabilities}))}
+    return [rows[_place(each, bins)] for each in probabilities]
 
 
 def expected_calibration_error(
@@ -142,10 +153,11 @@ def expected_calibration_error(
     elif len(set(groups)) == 1:
         low, high = 0.0, 1.0
     else:
-        effect = _design_effect(diagram, probabilities, truths, groups)
+        places = _rows(probabilities, bins)
+        effect = _design_effect(diagram, places, truths, groups)
         found = (
             _error_limits(diagram, estimate, alpha, effect),
-            _wild_limits(diagram, estimate, alpha, probabilities, truths, groups),
+            _wild_limits(diagram, estimate, alpha, places, truths, groups),
         )
         low, high = min(low for low, _ in found), max(high for _, high in found)
     return Interval(
@@ -160,16 +172,14 @@ def expected_calibration_error(
 
 
 def _design_effect(
-    diagram: Sequence[Bin], probabilities: Sequence[float], truths: Sequence[bool], groups: Sequence[Hashable]
+    diagram: Sequence[Bin], places: Sequence[int], truths: Sequence[bool], groups: Sequence[Hashable]
 ) -> float:
     """The variance of the bins' shares with clusters / that with independent cases; the larger one of bin by bin and of
-    all bins together."""
-    starts = [part.low for part in diagram]
+    all bins together. places: of each case's bin in the diagram."""
     of_bins: dict[tuple[Hashable, int], float] = {}
     of_clusters: dict[Hashable, float] = {}
     alone = 0.0
-    for probability, truth, group in zip(probabilities, truths, groups, strict=True):
-        place = bisect_right(starts, probability) - 1
+    for place, truth, group in zip(places, truths, groups, strict=True):
         off = truth - diagram[place].share
         of_bins[group, place] = of_bins.get((group, place), 0.0) + off
         of_clusters[group] = of_clusters.get(group, 0.0) + off
@@ -196,17 +206,16 @@ def _wild_limits(
     diagram: Sequence[Bin],
     estimate: float,
     alpha: float,
-    probabilities: Sequence[float],
+    places: Sequence[int],
     truths: Sequence[bool],
     groups: Sequence[Hashable],
 ) -> tuple[float, float]:
     """The limits by a wild bootstrap over clusters, of which there are two or more."""
     import numpy as np  # noqa: PLC0415 - as above
 
-    starts, rows = [part.low for part in diagram], {group: row for row, group in enumerate(dict.fromkeys(groups))}
+    rows = {group: row for row, group in enumerate(dict.fromkeys(groups))}
     sums, cases = np.zeros((2, len(rows), len(diagram)))
-    for probability, truth, group in zip(probabilities, truths, groups, strict=True):
-        place = bisect_right(starts, probability) - 1
+    for place, truth, group in zip(places, truths, groups, strict=True):
         sums[rows[group], place] += truth - diagram[place].share
         cases[rows[group], place] += 1
     every = cases.sum(axis=0)
