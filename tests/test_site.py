@@ -69,6 +69,8 @@ def test_the_site_builds_without_a_dead_link_and_has_every_public_name(tmp_path:
     for schema in (ROOT / "schemas").iterdir():
         address = json.loads((html / "schemas" / schema.name).read_text("utf-8"))["$id"]
         assert address == f"{make_site.project()['urls']['Documentation']}schemas/{schema.name}"
+    assert (html / "site.css").is_file()
+    assert 'href="../../site.css"' in (html / "tutorials/rag/index.html").read_text("utf-8")
     text = (html / "llms-full.txt").read_text("utf-8")
     for hidden in ("ReadAs[", "NOTHING", "field(default", "dict[str, str]()"):
         assert hidden not in text.split("\n# evalstone.agents\n")[1], hidden

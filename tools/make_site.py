@@ -172,6 +172,7 @@ def write(site: Path = SITE) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(on_the_site((ROOT / source).read_text("utf-8"), source, urls["Repository"]), "utf-8")
     shutil.copytree(ROOT / "docs/images", pages / "images")
+    shutil.copy(ROOT / "tools/site.css", pages)
     shutil.copytree(ROOT / "schemas", pages / "schemas")  # whose `$id` is their address here
     modules: list[Entry] = []
     for module, text in api_pages():
