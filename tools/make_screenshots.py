@@ -1,6 +1,6 @@
 """Pictures of the pages of `evalstone view` for the documentation, from the bundled data.
 
-    PYTHONPATH=. python tools/make_screenshots.py [FOLDER]        (docs/images, with /usr/bin/chromium)
+    python -m tools.make_screenshots [FOLDER]        (docs/images, with /usr/bin/chromium)
 
 The runs are made in a temporary folder: the bundled answers as they are and with some of them made worse, scored by the
 lexical judge, and a few scored by a stand-in for a model server (bench/model_server.py), which has prompts and replies.
