@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from evalstone import ConfigError, DataError, Sample, check, load
 from evalstone.results import DataCheck
 from evalstone.run.data_check import MOST_PROBLEMS
+from evalstone.scorers.text.translation import _sacrebleu  # pyright: ignore[reportPrivateUsage]
 
 CSV = """\
 id;question;answer;contexts;ground_truth;topic;response
@@ -138,6 +140,16 @@ def test_scorers_say_what_they_lack_without_asking_a_judge() -> None:
     assert found["ndcg_at_k"] == (0, "needs retrieved and relevant in metadata")
     ranked = [{"input": "q", "retrieved": ["1", "2"], "relevant": ["2"]}]
     assert scorers(check(ranked))["ndcg_at_k"] == (1, "")
+
+
+def test_a_scorer_without_its_library_lacks_it_and_the_others_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    _sacrebleu.cache_clear()
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    by_name = {one.name: one for one in check([{"output": "Paris", "reference": "Paris"}]).scorers}
+    for name in ("bleu", "chrf", "ter"):
+        assert by_name[name].samples == 0
+        assert by_name[name].lacks.startswith("sacrebleu is not installed; install it with: pip install ")
+    assert (by_name["exact_match"].samples, by_name["exact_match"].lacks) == (1, "")
 
 
 def test_a_command_names_a_model_if_most_samples_are_not_in_english(tmp_path: Path) -> None:

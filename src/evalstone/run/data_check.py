@@ -27,7 +27,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
-from evalstone.errors import DataError, EvalstoneError, JudgeDeclined
+from evalstone.errors import DataError, EvalstoneError, JudgeDeclined, MissingDependency
 from evalstone.questions.base import Question
 from evalstone.results.data_check import (
     CheckedField,
@@ -296,9 +296,14 @@ class _Inspection:
                 lacks = f"needs its {'parameter' if len(required) == 1 else 'parameters'} {joined(required)}"
                 yield CheckedScorer(name=one.name, samples=0, judged=bool(one.questions), lacks=lacks)
                 continue
+            try:
+                scorer = one.kind()
+            except MissingDependency as error:
+                yield CheckedScorer(name=one.name, samples=0, judged=bool(one.questions), lacks=str(error))
+                continue
             able, lacks = 0, ""
             for shape in self.shapes.values():
-                lacking = sync.run(_lacking(one.kind(), shape.example))
+                lacking = sync.run(_lacking(scorer, shape.example))
                 able += 0 if lacking else shape.samples
                 lacks = lacks or lacking
             yield CheckedScorer(name=one.name, samples=able, judged=bool(one.questions), lacks=lacks)
