@@ -539,9 +539,12 @@ def test_processes_that_planned_at_the_same_moment_are_not_merged(
 ) -> None:
     data, out = written(tmp_path), Location.of(tmp_path / "out")
 
-    def scored(scoring: Scoring, keep: Keep, start: int, stop: int | None) -> None:
+    def plan_of(scoring: Scoring, keep: Keep) -> BlockPlan:
         (tmp_path / "out" / "plan.json").unlink(missing_ok=True)  # the other one hasn't seen it
-        plan = planned(str(data), scoring, out, keep=keep, workers=2)
+        return planned(str(data), scoring, out, keep=keep, workers=2)
+
+    def scored(scoring: Scoring, plan: BlockPlan, start: int, stop: int | None) -> None:
+        plan.write(out)
         with scoring_blocks(scoring, out, plan) as score:
             for block in plan.blocks[start:stop]:
                 with monkeypatch.context() as patched:
@@ -549,12 +552,36 @@ def test_processes_that_planned_at_the_same_moment_are_not_merged(
                         patched.setattr(runs, "installed_version", lambda: version)
                     score(block)
 
-    scored(Scoring(scorers=scorers), keep, 1, 4)
-    scored(Scoring(scorers="exact_match"), "all", 0, 1)
-    scored(Scoring(scorers="exact_match"), "all", 4, None)
+    theirs, ours = Scoring(scorers=scorers), Scoring(scorers="exact_match")
+    their_plan, plan = plan_of(theirs, keep), plan_of(ours, "all")
+    scored(theirs, their_plan, 1, 4)
+    scored(ours, plan, 0, 1)
+    scored(ours, plan, 4, None)
     with pytest.raises(ConfigError, match=message):
         merge(tmp_path / "out")
     assert not (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("has_plan", [True, False])
+def test_no_sample_is_scored_beside_blocks_of_another_run(tmp_path: Path, has_plan: bool) -> None:
+    data, out = written(tmp_path), tmp_path / "out"
+    score_shard(data, "exact_match", 1, 2, out=out)
+    own = next((out / "blocks").iterdir())
+    (out / "blocks" / "0123-000001.parquet").write_bytes(own.read_bytes())
+    if not has_plan:
+        (out / "plan.json").unlink()
+    before = sorted((out / "blocks").iterdir())
+    with pytest.raises(ConfigError, match=r"blocks of another run, .* delete 0123-\* in blocks and calls, and run"):
+        score_shard(data, "exact_match", 2, 2, out=out)
+    assert sorted((out / "blocks").iterdir()) == before
+    assert (out / "plan.json").exists() == has_plan
+
+
+@pytest.mark.parametrize("below", [".", "a/b"])
+def test_a_file_as_the_results_folder_is_refused_before_anything_is_read(tmp_path: Path, below: str) -> None:
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(ConfigError, match=r"out(/a/b)? can't be the results folder of a run: .*out is a file; name"):
+        score_shard(tmp_path / "absent.jsonl", "exact_match", 1, 1, out=tmp_path / "out" / below)
 
 
 def test_a_block_that_lacks_records_is_neither_written_nor_merged(

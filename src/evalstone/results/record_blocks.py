@@ -105,6 +105,9 @@ class _Block:
     """All that the metadata of its records say."""
 
 
+_RESTORE = "restore the files, or score the run again"
+
+
 class RecordBlocks(StoredRecords):
     """The records of a run, read from its blocks. Of these, it reads what they say of themselves at first, columns when
     they are needed, and a row group of records when one of them is.
@@ -161,7 +164,9 @@ class RecordBlocks(StoredRecords):
                 raise DataError(f"{found[other[0]]} is no block of the run {plan}, which has {count(number, 'block')}")
         if missing := [name for name in expected if name not in files[BLOCKS]]:
             more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise DataError(f"{folder / BLOCKS / missing[0]} is missing{more}: not all records of the run are there")
+            raise DataError(
+                f"{folder / BLOCKS / missing[0]} is missing{more}: not all records of the run are there; {_RESTORE}"
+            )
         calls = {each: files[CALLS][name] for each, name in enumerate(expected) if name in files[CALLS]}
         blocks = cls(scorers, plan, [files[BLOCKS][name] for name in expected], calls)
         if other := [block for block in blocks._blocks if block.keep != keep]:
@@ -174,7 +179,7 @@ class RecordBlocks(StoredRecords):
                 "; delete them, and score them again",
             )
         if keep == "all" and (silent := [name for name in expected if name not in files[CALLS]]):
-            raise DataError(f"{folder / CALLS / silent[0]} is missing: the judge calls of the run")
+            raise DataError(f"{folder / CALLS / silent[0]} is missing: the judge calls of the run; {_RESTORE}")
         return blocks
 
     def _opened(self, number: int, file: Location, calls: Location | None) -> _Block:
@@ -445,8 +450,8 @@ def _reading(file: Location, words: Sequence[str] = ()) -> Generator[Any]:
         raise
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(
-            f"{file} cannot be read as Parquet: {escaped(error)}. If it is damaged, delete {file.name} in {BLOCKS} and "
-            f"{CALLS}, and score the block again"
+            f"{file} cannot be read as Parquet: {escaped(error).rstrip('.')}. If it is damaged, delete {file.name} "
+            f"in {BLOCKS} and {CALLS}, and score the block again"
         ) from None
 
 

@@ -77,13 +77,15 @@ def planned(
 
     Raises:
         DataError: A row is invalid, or an ID is repeated; the message has file and line.
-        ConfigError: Nothing can be scored, a judge has no key, or the folder has the blocks of another plan.
+        ConfigError: Nothing can be scored, a judge has no key, or the folder is a file or has blocks of another plan.
         RunStopped: `stop` was requested.
     """
     check_argument("keep", keep, Keep)
+    _check_folder(folder)
     files, plan = reading.files(source), scoring.plan
     scoring.check()
     if (before := _plan_in(folder, plan, reading, keep)) is not None and before.is_of(files):
+        _check_own_blocks(folder, before)
         return before
     found = Survey(reading)
     parts = parts_of(files, block_rows, workers=workers)
@@ -105,8 +107,28 @@ def planned(
         theirs, ours = before.dataset_version, made.dataset_version
         data = f"of the dataset {before.dataset_name}, version {theirs}, not {ours}"
         raise _of_another_run(folder, data if theirs != ours else "in other blocks of the same samples")
+    _check_own_blocks(folder, made)
     made.write(folder)
     return made
+
+
+def _check_folder(folder: Location) -> None:
+    """Raise ConfigError if a results folder can't be made because it, or what it is in, is a file."""
+    if (path := folder.local) is None:
+        return
+    there = next((each for each in (path, *path.parents) if each.exists()), None)
+    if there is not None and not there.is_dir():
+        raise ConfigError(f"{folder} can't be the results folder of a run: {there} is a file; name another folder")
+
+
+def _check_own_blocks(folder: Location, plan: BlockPlan) -> None:
+    """Raise ConfigError if a results folder has blocks of other plans than its own."""
+    if other := _other_plans(folder, plan):
+        names = ", ".join(f"{name}-*" for name in other[:3]) + (", …" if len(other) > 3 else "")
+        raise ConfigError(
+            f"{folder} has blocks of another run, with other data, scorers, prompts, or judges than its plan: delete "
+            f"{names} in {BLOCKS} and {CALLS}, and run the commands of one of them again"
+        )
 
 
 def _plan_in(folder: Location, plan: Plan, reading: Reading, keep: Keep) -> BlockPlan | None:
@@ -271,12 +293,7 @@ def merged(folder: Location, *, name: str = "", tags: tuple[str, ...] = ()) -> R
     plan = BlockPlan.read(folder)
     if plan is None:
         raise ConfigError(f"{folder} has no run in blocks: plan.json is missing")
-    if other := _other_plans(folder, plan):
-        names = ", ".join(f"{name}-*" for name in other[:3]) + (", …" if len(other) > 3 else "")
-        raise ConfigError(
-            f"{folder} has blocks of another run, with other data, scorers, prompts, or judges than its plan: delete "
-            f"{names} in {BLOCKS} and {CALLS}, and run the commands of one of them again"
-        )
+    _check_own_blocks(folder, plan)
     if missing := missing_blocks(folder, plan):
         some = ", ".join(str(block.number + 1) for block in missing[:5]) + (", …" if len(missing) > 5 else "")
         raise ConfigError(
