@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from evalstone import ConfigError, EvalstoneError, Run, compare, evaluate
 from evalstone.report.html import page
+from evalstone.results import comparable_runs
+from evalstone.results.scores import Scores
+from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.exports import comparison_csv
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
@@ -38,6 +43,21 @@ def test_runs_without_a_common_sample_are_compared_by_their_means() -> None:
     assert (given.unpaired, given.changes, result.notes) == (0, (), ())
     line = result.to_dict()["scorers"][0]
     assert (line["n"], line["n_b"], line["verdict"]) == (30, 40, "better")
+
+
+def test_the_scores_of_one_scorer_are_freed_before_those_of_the_next_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Scores]] = []
+    alive: list[int] = []
+
+    def built(*given: Any) -> UnpairedScores:
+        alive.append(sum(each() is not None for each in made))
+        pair = unpaired_scores(*given)
+        made.extend(map(weakref.ref, pair.scores))
+        return pair
+
+    monkeypatch.setattr(comparable_runs, "unpaired_scores", built)
+    compare(run_of(LOW, [Given(), Harm()]), other(HIGH), unpaired=True)
+    assert alive == [0, 0]
 
 
 def test_common_samples_are_noted() -> None:

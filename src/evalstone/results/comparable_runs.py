@@ -210,8 +210,9 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
 
 def unpaired_runs(
     a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
-) -> tuple[list[UnpairedScores], list[Note]]:
-    """The scores of each scorer that both runs have, and how the runs differ apart from their scores.
+) -> tuple[Iterator[UnpairedScores], list[Note]]:
+    """The scores of each scorer that both runs have, built one at a time, because those of millions of samples take
+    hundreds of megabytes; and how the runs differ apart from their scores.
 
     missing: which samples without a score are kept.
 
@@ -220,9 +221,6 @@ def unpaired_runs(
             judges or scorer signatures differ.
     """
     scorers = _common_scorers(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs, missing)).units]
-    if not pairs:
-        raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, found = _differences(a, b, scorers)
     found += _stopped_notes(a, b, paired=False)
     found += [
@@ -230,7 +228,27 @@ def unpaired_runs(
     ]
     if common := _scored_in_both(a, b, scorers):
         found.append(note("could_be_paired", "caution", samples=common))
-    return pairs, _allowed(mismatches, found, allow_mismatch)
+    pairs = _unpaired_scorers(a, b, scorers, missing)
+    if (first := next(pairs, None)) is None:
+        raise ConfigError("one of the runs has no score, so there is nothing to compare")
+    return _with_first([first], pairs), _allowed(mismatches, found, allow_mismatch)
+
+
+def _unpaired_scorers(
+    a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]], missing: Missing
+) -> Iterator[UnpairedScores]:
+    """The scores of each scorer that has some in both runs."""
+    for ours, theirs in scorers:
+        give_back(len(a.records))  # what those of the last one took
+        pair = unpaired_scores(a, b, ours, theirs, missing)
+        if pair.units:
+            yield pair
+        del pair  # the scores of the next one may be large, too
+
+
+def _with_first(first: list[UnpairedScores], rest: Iterator[UnpairedScores]) -> Iterator[UnpairedScores]:
+    yield first.pop()  # without a reference to it, so that it is freed before the next one is built
+    yield from rest
 
 
 def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
