@@ -138,11 +138,12 @@ def _of_checks(decisions: Sequence[Decision], front_end: FrontEnd) -> Iterator[s
     yield from by_text(said, 0, "", "; ")
 
 
-def _without_test(gate: Gate, front_end: FrontEnd) -> str:
+def _without_test(gate: Gate, undecided: Sequence[Decision], front_end: FrontEnd) -> str:
     """What to do about samples that don't decide a check."""
     negated = "doesn't" if gate.run.n_samples == 1 else "don't"
+    more = "Score and label" if any(decision.labeled is not None for decision in undecided) else "Score"
     return (
-        f"The {count(gate.run.n_samples, 'sample')} {negated} decide every check. Score more samples; or, if only "
+        f"The {count(gate.run.n_samples, 'sample')} {negated} decide every check. {more} more samples; or, if only "
         f"these count, compare their estimates with the thresholds, without a test: {front_end.term('alpha', NOTHING)}."
     )
 
@@ -157,8 +158,9 @@ def _control(gate: Gate, front_end: FrontEnd) -> Iterator[str]:
             f"the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail "
             "(one-sided tests, corrected by Holm). Each limit is that of its test."
         )
-        if any(decision.verdict == "inconclusive" and not without_values(decision) for decision in tested):
-            yield _without_test(gate, front_end)
+        undecided = [one for one in tested if one.verdict == "inconclusive" and not without_values(one)]
+        if undecided:
+            yield _without_test(gate, undecided, front_end)
     elif tested:
         yield UNTESTED
     if len(tested) < len(gate.decisions):
