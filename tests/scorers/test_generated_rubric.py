@@ -245,8 +245,9 @@ def test_rubrics_that_are_none_are_refused_before_the_run_and_fail_a_single_samp
     assert outcome.error.startswith("rubric: the rubric in metadata: ")
     assert problem in outcome.error
     for by in (GENERATED, Repeated(Rubric(), repeats=2)):
+        asked = judge()
         with pytest.raises(DataError) as refused:
-            evaluate([sample(id="b"), sample(rubrics=rubrics)], by, judge=(asked := judge()), ledger=None)
+            evaluate([sample(id="b"), sample(rubrics=rubrics)], by, judge=asked, ledger=None)
         assert str(refused.value).startswith("in memory: item 2: the rubric in metadata: ")
         assert problem in str(refused.value)
         assert not asked.asked

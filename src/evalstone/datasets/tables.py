@@ -112,8 +112,9 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
         return
     if isinstance(source, bytes | bytearray) or not isinstance(source, Iterable):
         raise DataError(f"{expected}, not {type(source).__name__}: {excerpt(source)}")
-    if callable(formatted := getattr(source, "with_format", None)):
-        source = formatted(None)  # a dataset of Hugging Face, which may give tables or tensors for rows
+    formatted: Any = getattr(cast("Any", source), "with_format", None)
+    if callable(formatted):  # a dataset of Hugging Face, which may give tables or tensors for rows
+        source = cast("Iterable[Any]", formatted(None))
     for place, item in numbered("item", cast("Iterable[Any]", source)):
         if not isinstance(item, Sample | Mapping):
             raise DataError(invalid(place, "a Sample or an object", item, f"{type(item).__name__}: {excerpt(item)}"))

@@ -373,7 +373,7 @@ def test_names_that_become_the_same_lose_no_score(tmp_path: Path) -> None:
 
 def test_systems_follow_the_list_of_the_file_whatever_the_order_of_its_rows(tmp_path: Path, runs: ImportedRuns) -> None:
     content = copy.deepcopy(RESULTS)
-    content["results"]["results"].sort(key=lambda row: -row["promptIdx"])
+    content["results"]["results"].reverse()
     lines = "".join(f"{json.dumps(row)}\n" for row in content["results"]["results"])
     for path, given in (("r.json", content), ("r.jsonl", lines)):
         found = imported(tmp_path / path, given)
