@@ -64,6 +64,14 @@ def test_other_lists_are_alternatives_of_which_the_first_is_used(column: str) ->
     assert sample(**{column: ["Oslo", "Bergen"]}).reference == "Oslo"
 
 
+@pytest.mark.parametrize(
+    ("references", "kept"),
+    [(["Oslo"], False), (["Oslo", " ", None, "Oslo"], False), (["Oslo", "Bergen"], True), ([], False)],
+)
+def test_alternatives_stay_in_the_metadata_if_the_first_is_not_all_of_them(references: list[Any], kept: bool) -> None:
+    assert sample(reference=references).metadata == ({"reference": references} if kept else {})
+
+
 INVOCATION: dict[str, Any] = {"toolCallId": "1", "toolName": "look", "args": {}, "state": "result", "result": "boom"}
 MCP: dict[str, Any] = {"isError": True, "content": [{"type": "text", "text": "boom"}]}
 CALL: dict[str, Any] = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -95,8 +95,7 @@ MAPPINGS: tuple[dict[str, Any], ...] = (
 @st.composite
 def tables(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Rows of a table."""
-    names = [name for name in COLUMNS if name != "state"]  # which is one in some rows, and not in others
-    columns = draw(st.lists(st.sampled_from(names), min_size=1, max_size=5, unique=True))
+    columns = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=5, unique=True))
     rows = draw(st.lists(st.lists(CELLS, min_size=len(columns), max_size=len(columns)), min_size=2, max_size=4))
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

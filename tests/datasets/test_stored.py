@@ -183,3 +183,11 @@ def test_a_state_is_an_object_or_a_list_and_any_value_where_it_is_mapped() -> No
     assert [sample.state for sample in load(rows)] == [{"a": 1}, [1], None, None]
     assert [sample.metadata for sample in load(rows)] == [{}, {}, {"state": "CA"}, {}]
     assert [sample.state for sample in load(rows, map={"state": "state"})] == [{"a": 1}, [1], "CA", None]
+
+
+@pytest.mark.parametrize("first", ["CA", {"a": 1}])
+def test_a_state_is_among_the_columns_wherever_its_rows_are(first: Any) -> None:
+    second = {"a": 1} if first == "CA" else "CA"
+    dataset = load([{"output": "x", "state": state} for state in (first, second)])
+    assert (dataset.columns, dataset.ignored) == ({"output": "output", "state": "state"}, ("state",))
+    assert load([{"output": "x", "state": "CA"}] * 2).columns == {"output": "output"}

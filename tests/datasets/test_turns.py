@@ -47,6 +47,18 @@ def test_a_number_of_turns_is_metadata():
 
 
 @pytest.mark.parametrize(
+    ("turns", "field"),
+    [(["Hi"], "turns"), ([{"role": "user", "content": "Hi"}], "messages")],
+    ids=["turns", "messages"],
+)
+def test_turns_are_among_the_columns_wherever_their_rows_are(turns: Any, field: str):
+    rows: list[Any] = [{"input": "Hi", "turns": 3}, {"input": "Hi", "turns": turns}]
+    for ordered in (rows, rows[::-1]):
+        assert load(ordered).columns == {"input": "input", "turns": field}
+    assert load(rows[:1]).columns == {"input": "input"}
+
+
+@pytest.mark.parametrize(
     ("turns", "message"),
     [
         ('["Hi", "Bye"', "turns must be a complete list; this one is cut off"),

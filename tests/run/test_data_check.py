@@ -94,6 +94,14 @@ def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:
     assert checked.first[0]["context"] == "2 passages: Bern is a city. | It is old."
 
 
+@pytest.mark.parametrize("others", [[], [{"rows": 1}]])
+def test_a_column_whose_values_are_no_state_says_what_one_is(others: list[Any]) -> None:
+    checked = check([{"output": "a", "state": state} for state in ("CA", *others)])
+    assert [one.values for one in checked.fields if one.field == "state"] == [1 for _ in others]
+    reason = "state must be an object or a list; other values are kept in the metadata"
+    assert [(one.column, one.reason) for one in checked.unread] == [("state", reason)]
+
+
 @pytest.mark.parametrize(
     ("column", "field"),
     [

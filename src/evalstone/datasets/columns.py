@@ -98,6 +98,10 @@ UNRECOGNIZED = "no column is recognized"
 EXACT = frozenset(("group", "weight"))
 """The fields that are read only from a column of exactly their name: `Weight` may be in kilograms."""
 
+BY_VALUE: Mapping[str, str] = {"state": "an object or a list", "turns": "a list"}
+"""The fields that a column of their name has only in rows with a value of this form. Whoever reads the row records
+them."""
+
 GOAL = "goal"
 """The metadata of a sample whose user messages are all simulated."""
 
@@ -157,7 +161,7 @@ class Cell(NamedTuple):
 
 
 class Columns:
-    """Chooses the columns of each row, and records the choices.
+    """Chooses the columns of each row, and records the choices, but for `state` and `turns`.
 
     Args:
         mapping: As ColumnMapping.
@@ -224,8 +228,12 @@ class Columns:
             if free and field not in self.mapping:
                 columns = tuple(column for rank, column in free if rank == free[0][0])
                 plan.append((field, columns))
-                self.became.setdefault(columns[0], field)
+                self._record(columns[0], field)
         return tuple(plan)
+
+    def _record(self, column: str, field: str) -> None:
+        if field not in BY_VALUE:
+            self.became.setdefault(column, field)
 
     def _mapped(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
         """The mapped cells; the value of several columns is the list of their values."""
@@ -238,7 +246,7 @@ class Columns:
                     self._reached.add(column)
                 if value is not None:
                     values.append(value)
-                    self.became.setdefault(column, field)
+                    self._record(column, field)
             if values:
                 chosen[field] = Cell(" + ".join(columns), values if len(columns) > 1 else values[0])
         return chosen

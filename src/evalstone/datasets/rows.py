@@ -30,7 +30,7 @@ from evalstone.datasets.cells import (
     turn_passages,
     unpacked,
 )
-from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca
+from evalstone.datasets.columns import BY_VALUE, Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.written import check_not_joined, is_text_column, may_write_out, written_in_cell
@@ -236,9 +236,12 @@ class RowReader:
         cells = {str(column): value if isinstance(value, str) else native(value) for column, value in row.items()}
         chosen = self.columns.choose(cells)
         if "state" in chosen and "state" not in self.columns.mapping and not _is_state(chosen["state"].value):
-            self.columns.became.pop(chosen.pop("state").column, None)  # such as a US state, or the state of an order
+            del chosen["state"]  # such as a US state, or the state of an order
         if "turns" in chosen:
             self._place_turns(chosen)
+        for field in BY_VALUE:
+            if field in chosen:
+                self.columns.became.setdefault(chosen[field].column, field)
         if self.text_cells:
             self.lost_types.rows += 1
             for field in ("id", "context", *_TEXT_FIELDS):
@@ -315,10 +318,9 @@ class RowReader:
         if not recorded and (meant or "turns" in self.columns.mapping):
             return  # anything but a list is rejected later
         del chosen["turns"]
-        self.columns.became.pop(cell.column, None)
         if recorded and "messages" not in (*chosen, *self.columns.mapping):
             chosen["messages"] = cell
-            self.columns.became[cell.column] = "messages"
+            self.columns.became.setdefault(cell.column, "messages")
 
     def _has_context(self, chosen: Mapping[str, Cell]) -> bool:
         return "context" in chosen or "context" in self.columns.mapping

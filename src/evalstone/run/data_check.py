@@ -21,7 +21,7 @@ from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
-from evalstone.datasets.columns import FIELD_NAMES, ColumnMapping, field_of
+from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of
 from evalstone.datasets.files import DataFile, delimiter_of, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
@@ -410,6 +410,8 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
 def _why(column: str, columns: Mapping[str, list[str]]) -> str:
     """Why a column is no field."""
     known = field_of(column)
+    if known is not None and known in BY_VALUE and columns.get(known, [column]) == [column]:
+        return f"{known} must be {BY_VALUE[known]}; other values are kept in the metadata"
     if known is not None and known in columns:
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
     if column in RESERVED_METADATA:
