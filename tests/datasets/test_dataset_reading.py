@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 from contextlib import suppress
 from encodings.aliases import aliases
@@ -48,6 +49,53 @@ def test_a_byte_order_mark_comes_before_the_encoding_that_is_named(tmp_path: Pat
     (sample,) = load(path, encoding="cp1252")
     assert sample.output == "In Köln."
     assert check(path, encoding="cp1252").encoding == "UTF-8 with a byte order mark"
+
+
+MISREAD = "the file is UTF-8 but is read as cp1252, which makes Ã¶ of ö; leave the encoding out unless that is right"
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize(
+    ("content", "encoding", "notes"),
+    [
+        (TEXT.encode(), "cp1252", (MISREAD,)),
+        (TEXT.encode(), "latin-1", (MISREAD.replace("cp1252", "latin-1"),)),
+        (TEXT.encode(), "UTF8", ()),
+        (TEXT.encode(), "utf-8-sig", ()),
+        (TEXT.encode(), None, ()),
+        (TEXT.encode("utf-8-sig"), "cp1252", ()),
+        (TEXT.encode("cp1252"), "cp1252", ()),
+        (TEXT.encode("utf-16-le"), "utf-16-le", ()),
+        ("output\n漢".encode("utf-16-le"), "utf-16-le", ()),
+        (b"output\nplain\n", "cp1252", ()),
+        (TEXT.encode() + "ö,ö,ö".encode("cp1252"), "cp1252", ()),
+        (b"output\nK\xc3\xb6ln \xc3", "cp1252", ()),
+        (b"output\n" + b"a" * 65_528 + "ö\n".encode(), "cp1252", (MISREAD,)),
+    ],
+)
+def test_a_file_in_utf_8_that_is_read_in_another_encoding_is_noticed(
+    tmp_path: Path, content: bytes, encoding: str | None, notes: tuple[str, ...], zipped: bool
+) -> None:
+    path = tmp_path / ("d.csv.gz" if zipped else "d.csv")
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    assert load(path, encoding=encoding).notes == check(path, encoding=encoding).remarks == notes
+
+
+def test_each_of_several_files_in_utf_8_is_named(tmp_path: Path) -> None:
+    for name, encoding in (("a.csv", "utf-8"), ("b.csv", "cp1252"), ("c.csv", "utf-8")):
+        (tmp_path / name).write_bytes(TEXT.encode(encoding))
+    noted = load(tmp_path / "*.csv", encoding="cp1252").notes
+    assert noted == tuple(MISREAD.replace("the file", name) for name in ("a.csv", "c.csv"))
+
+
+def test_traces_in_utf_8_that_are_read_in_another_encoding_are_noticed(tmp_path: Path) -> None:
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Köln?"}]}])
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said, "city": "Köln"}
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "chat", "startTimeUnixNano": 1, "attributes": attributes}
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps(span, ensure_ascii=False), encoding="utf-8")
+    for notes in (load(path, encoding="cp1252").notes, check(path, encoding="cp1252").remarks):
+        assert notes.count(MISREAD) == 1
 
 
 @pytest.mark.parametrize("encoding", ["nope", "hex", "", 5])

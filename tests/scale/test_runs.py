@@ -447,6 +447,11 @@ def cells(folder: Path) -> Path:
     return folder / "d.csv"
 
 
+def misread(folder: Path) -> Path:
+    (folder / "d.csv").write_text(cells(folder).read_text(encoding="cp1252"), encoding="utf-8")
+    return folder / "d.csv"
+
+
 def coded(folder: Path) -> Path:
     lines = [json.dumps({"output": f"Zürich {n}", "reference": "Zürich 1"}, ensure_ascii=False) for n in range(900)]
     (folder / "d.jsonl").write_bytes("\n".join(lines).encode("cp1252"))
@@ -457,6 +462,7 @@ def coded(folder: Path) -> Path:
     ("write", "how", "refused"),
     [
         (cells, {"encoding": "cp1252", "split": {"context": ";"}}, {"encoding": "cp1252"}),
+        (misread, {"encoding": "cp1252", "split": {"context": ";"}}, {"encoding": "cp1252"}),
         (coded, {"encoding": "windows-1252"}, {"encoding": "latin-1"}),
         (sheets, {"sheet": "Answers", "split": {"context": ";"}}, {"sheet": "Answers"}),
         (written, {"map": {"reference": "output", "context": ["reference", "input"]}}, {"map": {"context": "input"}}),
@@ -472,6 +478,9 @@ def test_how_files_are_read_is_a_part_of_the_plan(
         score_shard(data, scorers, shard, 2, out=out, **how)
     run = merge(out)
     assert told(run) == told(evaluate(dataset, scorers, ledger=None))
+    notes = json.loads((out / "plan.json").read_text())["notes"]
+    assert notes == [*dataset.notes]
+    assert any("is UTF-8" in line for line in notes) == (write is misread)
     read = evalstone.read_run(out)
     assert [*(read.samples or ())] == [*(run.samples or ())] == [*dataset.samples]
     other = next(iter(how.keys() - refused.keys()), next(iter(how)))

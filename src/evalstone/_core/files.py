@@ -36,6 +36,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_ENOUGH_OF_UTF8 = 100
+"""Texts in other encodings don't have so many characters that are all those of UTF-8."""
 _LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
 
 
@@ -138,6 +140,27 @@ class Expansion:
 def encoding_of(start: bytes) -> tuple[str, int]:
     """The encoding of a text by its first bytes, and the length of its byte order mark: UTF-8 without one."""
     return next(((name, len(mark)) for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), ("utf-8", 0))
+
+
+def first_of_utf8(stream: ByteStream) -> str:
+    """The first character beyond ASCII in a text that is UTF-8, by its first 100 or more such characters; "" if it has
+    none, is in another encoding, or has a byte order mark."""
+    decoder, first, seen, at_start = codecs.getincrementaldecoder("utf-8")(), "", 0, True
+    while seen < _ENOUGH_OF_UTF8:
+        data = stream.read(_PIECE)
+        try:
+            text = decoder.decode(data, not data)
+        except UnicodeDecodeError:
+            return ""
+        if "\0" in text or (at_start and encoding_of(data)[1]):
+            return ""
+        if not text.isascii():
+            beyond = [character for character in text if not character.isascii()]
+            first, seen = first or beyond[0], seen + len(beyond)
+        if not data:
+            break
+        at_start = False
+    return first
 
 
 def check_encoding(encoding: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import itertools
@@ -9,13 +10,23 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
-from evalstone._core.files import Expansion, check_encoding, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.files import (
+    ByteStream,
+    Expansion,
+    check_encoding,
+    first_of_utf8,
+    numbered_lines,
+    row_limit,
+    text_pieces,
+    too_long,
+)
 from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location, check_address, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
@@ -41,6 +52,7 @@ _ESCAPED_QUOTES = (
 _DELIMITERS = (",", ";", "\t", "|")
 _BLANK_CELLS = ' \t\r\n,;|"'
 """The characters of a line of blank cells."""
+_UTF_8 = ("utf-8", "utf-8-sig")
 _SHEETS = (".xlsm", ".xls", ".ods")
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -101,9 +113,32 @@ class DataFile:
 
     def text(self) -> Iterator[str]:
         """The text in pieces. Raises DataError if it can't be read."""
+        with self._opened() as stream:
+            yield from text_pieces(stream, encoding=self.encoding, can_name=True)
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether it can be read several times, unlike a pipe."""
+        return self.location.local is None or self.location.local.is_file()
+
+    def misread(self) -> tuple[str, str] | None:
+        """The first character of a text in UTF-8 that is read in another encoding, and what becomes of it; None for any
+        other file, and for one that can't be read, which its rows say."""
+        if self.encoding is None or codecs.lookup(self.encoding).name in _UTF_8 or not self.can_be_read_again:
+            return None
+        try:
+            with self._opened() as stream:
+                first = first_of_utf8(stream)
+            return (first, first.encode().decode(self.encoding, "replace")) if first else None
+        except (DataError, UnicodeError):
+            return None
+
+    @contextmanager
+    def _opened(self) -> Generator[ByteStream]:
+        """Its bytes, without compression. Raises DataError if they can't be read."""
         try:
             with self.location.open() as file, gzip.open(file) if self.zipped else file as stream:
-                yield from text_pieces(stream, encoding=self.encoding, can_name=True)
+                yield stream
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"not a complete gzip file ({escaped(error)})") from None
         except OSError as error:
@@ -179,6 +214,18 @@ def rows_of(files: Sequence[DataFile], refused: Refused | None = None) -> Rows:
 
 def _in_file(refused: Refused, of: str) -> Refused:
     return lambda place, error: refused(place + of, error)
+
+
+def cautions(files: Sequence[DataFile]) -> Iterator[str]:
+    """What to say of files in UTF-8 that are read in another encoding."""
+    for file in files:
+        if (misread := file.misread()) is not None:
+            name = "the file" if len(files) == 1 else named(file.location.name)
+            first, becomes = map(escaped, misread)
+            yield (
+                f"{name} is UTF-8 but is read as {file.encoding}, which makes {becomes} of {first}; leave the encoding "
+                "out unless that is right"
+            )
 
 
 def file_name(files: Sequence[DataFile], source: str) -> str:

@@ -25,7 +25,7 @@ from evalstone.agents.turns import turns_of
 from evalstone.datasets.arrow import size_of
 from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.datasets.files import file_name, find_all, rows_of, standard_input
+from evalstone.datasets.files import cautions, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.identity import Version, made_unique, used_id, version_of, with_unique_ids
 from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
@@ -57,7 +57,8 @@ class Dataset:
     """The columns that were added to the metadata."""
     notes: tuple[str, ...] = ()
     """What was read with a caveat: records of traces that didn't become samples, parts of messages of an unknown type,
-    two accounts of a tool call that differ, a column of a CSV file that may have lost its type."""
+    two accounts of a tool call that differ, a column of a CSV file that may have lost its type, a file that isn't in
+    the encoding that was named."""
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
@@ -155,10 +156,11 @@ def load(
         with phase(f"reading {name}"):
             first, rows = _opened(rows_of(files), source)
             if not files[0].cells and is_telemetry(first):
-                again = all(file.location.local is None or file.location.local.is_file() for file in files)
-                return _read_traces(name, source, map, (lambda: rows_of(files)) if again else _again(rows))
+                again = all(file.can_be_read_again for file in files)
+                read = (lambda: rows_of(files)) if again else _again(rows)
+                return _read_traces(name, source, map, read, tuple(cautions(files)))
             reader.text_cells = files[0].text_cells
-            return _read(name, source, reader, lambda: rows)
+            return _read(name, source, reader, lambda: rows, tuple(cautions(files)))
     if is_table(source):
         return _read(IN_MEMORY, "", reader, lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
@@ -198,7 +200,9 @@ def _again(rows: Rows) -> Callable[[], Rows]:
     return lambda: iter(listed)
 
 
-def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Callable[[], Rows]) -> Dataset:
+def _read_traces(
+    name: str, source: str, mapping: ColumnMapping | None, rows: Callable[[], Rows], of_files: Sequence[str] = ()
+) -> Dataset:
     if mapping:
         raise ConfigError(f"{source} has traces, whose fields a mapping of columns doesn't change")
     reader = TraceReader(rows)
@@ -207,7 +211,7 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
         samples = with_unique_ids(samples, [f"sample {number}" for number in range(1, len(samples) + 1)])
     except DataError as error:
         raise DataError(f"{source}: " if source else "", error) from None
-    notes = reader.notes.lines()
+    notes = (*of_files, *reader.notes.lines())
     if not samples:
         raise DataError("; ".join((f"{source or 'the dataset'} has no samples", *notes)))
     return Dataset(samples, name, notes=notes)
@@ -254,10 +258,12 @@ def _read(
     source: str,
     reader: RowReader,
     rows: Callable[[], Iterator[tuple[str, Sample | Mapping[str, Any]]]],
+    of_files: Sequence[str] = (),
     *,
     in_memory: bool = False,
 ) -> Dataset:
-    """The samples in rows, which are read once. in_memory: Keep all of them in memory."""
+    """The samples in rows, which are read once. of_files: What is said of their files. in_memory: Keep all of them
+    in memory."""
     first = deque[tuple[str, Sample]]()
     samples: Sequence[Sample] = ()
     version, notes = Version(), Notes("sample")
@@ -277,7 +283,7 @@ def _read(
         raise DataError(f"{source}: " if source else "", error) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
-    lines = (*reader.notes(), *notes.lines())
+    lines = (*of_files, *reader.notes(), *notes.lines())
     dataset = Dataset(samples, name, reader.columns.became, tuple(reader.ignored), lines)
     if large:
         dataset.__dict__["version"] = str(version)

@@ -22,7 +22,7 @@ from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of
-from evalstone.datasets.files import DataFile, delimiter_of, file_name, find_all, rows_of, standard_input
+from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.rows import RowReader
@@ -98,6 +98,7 @@ class _Rows:
     rows: Rows
     encoding: str = ""
     delimiter: str = ""
+    cautions: tuple[str, ...] = ()
     text_cells: bool = False
     path: str = ""
     """What a command calls the data; "" if it can't."""
@@ -156,7 +157,7 @@ class _Inspection:
             self._refuse("", error)
         if not self.rows and not self.n_problems:
             self._refuse("", DataError("there are no samples"))
-        notes = (*reader.notes(), *self.notes.lines())
+        notes = (*found.cautions, *reader.notes(), *self.notes.lines())
         return self._result(found, reader.columns.became, reader.ignored, notes)
 
     def _opened(self, source: Samples) -> _Rows | Dataset:
@@ -170,11 +171,12 @@ class _Inspection:
             files = find_all(os.fspath(source), self.encoding, self.sheet)
             name = escaped(file_name(files, named(os.fspath(source))))
             found = _Rows(name, rows_of(files, self._refuse_row), text_cells=files[0].text_cells)
-            if not all(file.location.local is None or file.location.local.is_file() for file in files):
+            if not all(file.can_be_read_again for file in files):
                 return found  # a pipe can be read only once
             if not files[0].cells and is_telemetry(_first_row(files)):
-                return load(source, map=self.map)
+                return load(source, map=self.map, encoding=self.encoding)
             found.encoding = _encoding(files[0]) if files[0].is_text else ""
+            found.cautions = tuple(cautions(files))
             found.delimiter, found.path = _delimiter(files[0]), os.fspath(source)
             return found
         if is_table(source):

@@ -23,7 +23,7 @@ from evalstone._core.run_ids import run_id
 from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
 from evalstone.datasets import Dataset
-from evalstone.datasets.files import file_name
+from evalstone.datasets.files import cautions, file_name
 from evalstone.datasets.part_samples import Block, BlockSamples, check_unchanged
 from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.reading import AS_FOUND, Reading
@@ -187,6 +187,7 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         data = Dataset((), name, reader.columns.became, tuple(reader.ignored))
         raise replace(plan, dataset=data).unscorable(absent, found.samples)
     blocks = blocks_of(found)
+    files = tuple(dict.fromkeys(part.file for part in found.parts))
     return BlockPlan(
         fingerprint=_fingerprint(plan, found.version, found.how, blocks),
         dataset_name=name,
@@ -200,9 +201,9 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         keep_reasoning=plan.keep_reasoning,
         keep=keep,
         reading=found.how,
-        files=tuple(dict.fromkeys(part.file for part in found.parts)),
+        files=files,
         blocks=blocks,
-        notes=(*reader.notes(), *found.notes.lines()),
+        notes=(*cautions(files), *reader.notes(), *found.notes.lines()),
     )
 
 
