@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import evalstone
-from evalstone.cli import check, importing, judge, live, results, run, traces
+from evalstone.cli import check, ci, importing, judge, live, results, run, traces
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import Declared, declared
 from evalstone.judges import align
@@ -118,6 +118,12 @@ def _without(words: Words, names: Collection[str]) -> Words:
     return {name: word for name, word in words.items() if name not in names}
 
 
+def _ci() -> Words:
+    """The settings of `evalstone ci`: its options, and the keys of the file that it reads."""
+    keys, options = _keys(lambda one: True), _options(ci.ci, lambda one: one.key != "config")
+    return {**_without(keys, ci.REFUSED), **options}
+
+
 def _only(words: Words, names: Collection[str]) -> Words:
     return {name: word for name, word in words.items() if name in names}
 
@@ -159,12 +165,14 @@ def groups() -> Iterator[Group]:
     decisions = _of_decisions()
     marks = {_setting(field.name): f"`{field.name}`" for field in dataclasses.fields(Mark)}
     inputs = _inputs()
+    running = _options(RunConfig, _of_running)
     yield Group(
         "Runs",
         {
             "evaluate": _arguments(evalstone.evaluate),
-            "run": _options(RunConfig, _of_running),
+            "run": running,
             "file": _keys(_of_running),
+            "ci": _only(_ci(), running),
             "mark": _without(marks, decisions),
             "fixture": _arguments(Evalstone.aevaluate),
             "action": _without(inputs, decisions),
@@ -177,6 +185,7 @@ def groups() -> Iterator[Group]:
             "gate": _options(results.gate),
             "run": _options(RunConfig, _of_deciding),
             "file": _keys(_of_deciding),
+            "ci": _without(_ci(), running),
             "mark": _only(marks, decisions),
             "fixture": _arguments(Evalstone.assert_gate),
             "action": _only(inputs, decisions),
@@ -229,13 +238,15 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
         "`load(path, split=…)` gives the samples",
     ),
     ("Runs", "split encoding sheet", "action", ARGUMENTS),
-    ("Runs", "shard", "evaluate file", "`evalstone.scale.score_shard`; each process has its own"),
+    ("Runs", "shard", "evaluate file ci", "`evalstone.scale.score_shard`; each process has its own"),
     ("Runs", "top quiet verbose", "evaluate mark fixture action", A_TERMINAL),
     ("Runs", "quiet verbose otel", "file", "asked for with the command"),
-    ("Runs", "progress", "run file mark fixture action", "`--quiet`; a test shows none"),
-    ("Runs", "stop on_record on_sample", "run file mark fixture action", IN_CODE),
+    ("Runs", "verbose otel", "ci", "`run`"),
+    ("Runs", "engine", "ci", "`ci` scores in its own process"),
+    ("Runs", "progress", "run file ci mark fixture action", "`--quiet`; a test shows none"),
+    ("Runs", "stop on_record on_sample", "run file ci mark fixture action", IN_CODE),
     ("Runs", "otel", "evaluate mark fixture", "`evalstone.otel.export_otlp()`"),
-    ("Runs", "base_url", "evaluate file mark fixture action", "a table of the judge has it"),
+    ("Runs", "base_url", "evaluate file ci mark fixture action", "a table of the judge has it"),
     ("Runs", "wait", "evaluate", "`batch=BatchOptions(wait=True)`"),
     ("Runs", "batch_files", "evaluate", "`batch=BatchOptions(files=FOLDER)`"),
     (
@@ -245,7 +256,7 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
         "fields of the target",
     ),
     ("Runs", "dry_run", "evaluate", "`evalstone.dry_run`"),
-    ("Runs", "dry_run", "file mark fixture action", "asked for once, before a run"),
+    ("Runs", "dry_run", "file ci mark fixture action", "asked for once, before a run"),
     (
         "Runs",
         "name tags concurrency cache batch batch_files wait",
@@ -255,7 +266,7 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("Runs", "name keep", "action", ARGUMENTS),
     ("Runs", "cache", "action", ARGUMENTS),
     ("Runs", "ledger budget", "mark fixture", OF_SESSION),
-    ("Runs", "each", "evaluate run file fixture action", "makes one test for each sample"),
+    ("Runs", "each", "evaluate run file ci fixture action", "makes one test for each sample"),
     (
         "Runs",
         "html markdown csv json tags ledger map limit keep_reasoning target trials user budget concurrency batch "
@@ -266,20 +277,22 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     (
         "Runs",
         "arguments comment version token comment_title workflow_cache",
-        "evaluate run file mark fixture",
+        "evaluate run file ci mark fixture",
         OF_GITHUB,
     ),
-    ("Thresholds", "run", "run file mark action", "they make the run"),
+    ("Thresholds", "run", "run file ci mark action", "they make the run"),
     ("Thresholds", "look", "mark action", "every test, and every run of a workflow, is the first look at its samples"),
-    ("Thresholds", "labels baseline_labels", "run file mark action", "labels are of a run that there is: `gate`"),
+    ("Thresholds", "labels baseline_labels", "run file ci mark action", "labels are of a run that there is: `gate`"),
     ("Thresholds", "ledger", "fixture", "`read_run(…, ledger=…)`"),
     ("Thresholds", "inconclusive", "Python", "its result has `verdict`"),
     ("Thresholds", "sequential", "Python gate fixture", "the run is over"),
     ("Thresholds", "sequential", "mark", "a test scores all samples"),
+    ("Thresholds", "sequential", "ci", "`ci` checks a run after its end"),
     ("Thresholds", "sequential", "action", ARGUMENTS),
     ("Thresholds", FORMATS, "Python fixture", PYTHON_SHOWS),
     ("Thresholds", "junit", "Python fixture", "its result has `to_junit()`"),
-    ("Thresholds", f"ledger {FORMATS} junit", "run file mark action", "as for all runs, above"),
+    ("Thresholds", f"ledger {FORMATS}", "run file ci mark action", "as for all runs, above"),
+    ("Thresholds", "junit", "run file mark action", "as for all runs, above"),
     ("One sample", "scorer", "assert_scores guard", "`min` and `max` name the scorers"),
     ("One sample", "sample", "command", "a file of samples: `run`"),
     ("One sample", "ledger", "fixture assert_scores", OF_SESSION),

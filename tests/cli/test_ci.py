@@ -202,7 +202,9 @@ def test_a_summary_fits_into_the_step_and_has_no_secrets(
     [
         ("", "ci other.jsonl", "FILE must be a TOML file that describes the run, not 'other.jsonl'"),
         ("rm evalstone.toml", "ci", "there is no evalstone.toml in this folder; evalstone init writes one"),
-        ("sequential = true", "ci", "evalstone.toml: sequential can't be used with evalstone ci; use evalstone run"),
+        ("sequential = true", "ci", "evalstone ci, which checks a run after its end; use evalstone run"),
+        ('engine = "ray"', "ci", "evalstone ci, which scores in its own process; use evalstone run"),
+        ("experiment.targets = []", "ci", "evalstone ci, which checks a single run; run the experiment"),
         ("other data", "ci", "are not comparable: the samples differ"),
         ("other scorer", "ci", "no scorer in common: contains in the first, exact_match in the second"),
         ("", "ci --out before", "are the same folder"),

@@ -50,11 +50,11 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 LONGEST_SUMMARY = 1024 * 1024
 """Bytes of a step's summary. GitHub drops a longer one as a whole."""
 REFUSED = {
-    "experiment": "run the experiment, then check its runs with evalstone gate",
-    "engine": "use evalstone run, then evalstone gate",
-    "sequential": "use evalstone run, which stops early",
+    "experiment": "which checks a single run; run the experiment, then check its runs with evalstone gate",
+    "engine": "which scores in its own process; use evalstone run, then evalstone gate",
+    "sequential": "which checks a run after its end; use evalstone run, which stops early",
 }
-"""Settings of a file that can't be used here, and what to do instead."""
+"""Settings of a file that can't be used here, why, and what to do instead."""
 
 
 def ci(
@@ -93,9 +93,9 @@ def ci(
         raise ConfigError(f"there is no {CONFIG} in this folder; evalstone init writes one")
     given: dict[str, Any] = {"baseline": baseline, "allow_mismatch": allow_mismatch or None, "ledger": ledger}
     loaded = RunConfig.load(config, **given, inconclusive=inconclusive, out=out, **vars(outputs), quiet=quiet)
-    for setting, instead in REFUSED.items():
+    for setting, why in REFUSED.items():
         if getattr(loaded, setting):
-            raise ConfigError(f"{config}: {setting} can't be used with evalstone ci; {instead}")
+            raise ConfigError(f"{config}: {setting} can't be used with evalstone ci, {why}")
     if not any(getattr(loaded, name) for name in CRITERIA):
         raise ConfigError(f"{config} has no threshold, so there is nothing to check; add one, such as [min]")
     settings = with_own_code(loaded if loaded.out is not None else replace(loaded, out=RESULTS))
