@@ -165,12 +165,15 @@ def test_a_model_that_decides_does_not_chat_and_one_that_chats_does_not_decide(m
         ConfigError, match=r"openai-decisions/gpt-5\.1 doesn't decide: by its listed prices, it only chats"
     ):
         DecisionJudge("openai-decisions/gpt-5.1").check()
+    with pytest.raises(ConfigError, match=r"typesafe/gpt-5\.1 doesn't decide: by its listed prices, it only chats"):
+        DecisionJudge("typesafe/gpt-5.1").check()
     # One that both does, one that isn't listed yet, and what the user knows better.
     for model in ("gpt-6-luna", "gpt-99"):
         DecisionJudge(f"openai-decisions/{model}").check()
     DecisionJudge("openai-decisions/gpt-5.1", prices=(1.0, 0.0)).check()
     DecisionJudge("openai-decisions/gpt-5.1", base_url="http://127.0.0.1:9").check()
-    DecisionJudge("typesafe/jev-latest").check()
+    for model in ("jev-latest", "jev-99"):
+        DecisionJudge(f"typesafe/{model}").check()
     monkeypatch.delenv("TYPESAFE_API_KEY")
     with pytest.raises(ConfigError, match="needs a key: set the environment variable TYPESAFE_API_KEY"):
         parse_judge("typesafe/jev-latest").check()

@@ -82,17 +82,15 @@ def writes_no_text(provider: str, model: str) -> bool:
 
 
 def only_chats(provider: str, model: str) -> bool:
-    """Whether genai-prices doesn't list a model for this provider, but lists that it writes text for another one with
-    the same key: for an endpoint of the same vendor."""
-    key = info_of(provider).key
-    if not key or _listed_model(provider, model) is not None:
+    """Whether genai-prices lists models of this provider, but not this one, which writes text at another provider."""
+    if not listed_models(provider, writing=False) or _listed_model(provider, model) is not None:
         return False
-    others = [name for name, info in PROVIDERS.items() if info.key == key and name != provider]
+    others = [name for name in PROVIDERS if name != provider]
     return any(_listed_model(other, model) is not None and not writes_no_text(other, model) for other in others)
 
 
-def listed_models(provider: str) -> list[str]:
-    """The models of a provider that genai-prices lists, except those that write no text."""
+def listed_models(provider: str, *, writing: bool = True) -> list[str]:
+    """The models of a provider that genai-prices lists. writing: whether those that write no text are left out."""
     if not _is_listed(provider):
         return []
     from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid models need it
@@ -101,7 +99,7 @@ def listed_models(provider: str) -> list[str]:
         models = data_snapshot.get_snapshot().find_provider(None, provider, None).models
     except LookupError:
         return []
-    return [model.id for model in models if not model.deprecated and not writes_no_text(provider, model.id)]
+    return [model.id for model in models if not (model.deprecated or (writing and writes_no_text(provider, model.id)))]
 
 
 def _listed_model(provider: str, model: str) -> ModelInfo | None:
