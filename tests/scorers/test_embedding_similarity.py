@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import evaluate, score
+from evalstone import dry_run, evaluate, score
 from evalstone.errors import ConfigError
 from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge
 from evalstone.models.vectors import cosine
@@ -21,7 +21,7 @@ from evalstone.questions import ListClaims
 from evalstone.scorers import parse_scorer
 from evalstone.scorers.registry import SCORERS
 from evalstone.scorers.text.embedding_similarity import EmbeddingSimilarity
-from evalstone.types import Failed, Score, Skipped
+from evalstone.types import Failed, Score, Skipped, Usage
 from tests.serving import Response, serving
 
 VECTORS = {"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 2.0], "d": [-3.0, 0.0], "zero": [0.0, 0.0]}
@@ -142,6 +142,12 @@ def test_a_model_is_named_as_text_or_as_a_table():
     assert tabled.judges == (EmbeddingModel("vllm/e", base_url="http://127.0.0.1:1/v1"),)
     assert pickle.loads(pickle.dumps(tabled)) == tabled
     assert EmbeddingSimilarity(table).signature.startswith(f"embedding_similarity(embedder={__name__}.table#")
+
+
+def test_a_dry_run_counts_the_texts_alone():
+    model, sample = EmbeddingModel("openai/x", prices=(1.0, 9.0)), {"output": "é" * 40, "reference": "b" * 41}
+    estimated = dry_run([sample], EmbeddingSimilarity(model), ledger=None)
+    assert [(judge.usage, judge.cost) for judge in estimated.judges] == [(Usage(30, 0, 0, 1), pytest.approx(30e-6))]
 
 
 def test_scorers_with_several_models_can_be_compared_in_one_run():

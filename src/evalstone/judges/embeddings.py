@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from evalstone._core.declarations import Range
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.model import converse
@@ -17,6 +18,7 @@ from evalstone.models.vectors import cosine
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.embeddings import CompareEmbeddings
+from evalstone.types import Usage
 
 if TYPE_CHECKING:
     from evalstone.models.embeddings import Embeddings
@@ -49,6 +51,9 @@ class EmbeddingModel(Model["Embeddings"], Judge):
             endpoint = "an OpenAI-compatible endpoint, such as openai/… or vllm/… with a base_url"
             raise ConfigError(f"{self.model} can't be used for embeddings; use a model behind {endpoint}")
         super().check()
+
+    def estimated_usage(self, question: Question[Any], size: int | None = None) -> Usage:
+        return Usage(sum(len(text.encode()) for text in self._texts(question)) // BYTES_PER_TOKEN, 0, 0, 1)
 
     def provider(self) -> Embeddings:
         self.check()
