@@ -24,6 +24,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, MissingDependency
 from evalstone.judges import Cascade, DecisionOrText, OnnxJudge, verifier
 from evalstone.judges import onnx as onnx_judge
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
+from evalstone.run.rebuilt import rebuilt_prompts
 from tests.fakes import verdicts
 from tests.verifier_models import MEANING, NLI, save_verifier
 
@@ -173,6 +174,17 @@ def test_stored_answers_are_replayed_without_the_model(tmp_path: Path) -> None:
     replay = ReplayJudge.from_records(tmp_path / "out" / "records.jsonl")
     replayed = evaluate(rows, ["faithfulness", "fact_check"], judge=replay, ledger=None)
     assert [record.outcome for record in replayed.records] == [record.outcome for record in run.records]
+
+
+def test_a_question_on_many_claims_is_rebuilt_as_it_was_asked(tmp_path: Path) -> None:
+    judge = parse_judge(f"onnx:{save_verifier(tmp_path / 'm')}")
+    row = {"output": "".join(f"Room {n} is free . " for n in range(60)), "context": ["yes"]}
+    run = evaluate([row], "faithfulness", judge=judge, ledger=None)
+    record, info = run.records[0], run["faithfulness"].info
+    found = rebuilt_prompts(record, next(iter(run.samples or ())), info, keeps_reasoning=False)
+    asked = {(leaf.fingerprint, leaf.judge) for call in record.calls for leaf in call.leaves()}
+    assert found.asked.keys() == asked
+    assert len(asked) == 2
 
 
 def test_a_cascade_keeps_what_is_probable_and_asks_for_the_other_claims(tmp_path: Path) -> None:

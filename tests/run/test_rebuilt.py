@@ -13,7 +13,7 @@ import pytest
 
 from evalstone import Message, ModelJudge, Run, Sample, Scorer, ToolCall, evaluate, read_run
 from evalstone.errors import ConfigError
-from evalstone.judges import Cascade, LoggingJudge, Panel, SelfConsistency
+from evalstone.judges import Cascade, DecisionJudge, LoggingJudge, Panel, SelfConsistency
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Ask
 from evalstone.results.files import write_run
@@ -26,6 +26,7 @@ from evalstone.scorers.sources import ContextScorer
 from evalstone.scorers.tables import defined, definition_of
 from evalstone.types import JudgeCall, Score, WorkedExample
 from tests.aligned import OTHER_ANSWER, WORDING, aligned, aligned_checker
+from tests.judges.test_decision import decide
 from tests.serving import Server, asked_in, completion, filled, serving
 
 SAMPLES = [
@@ -280,3 +281,24 @@ def test_a_definition_from_anywhere_imports_no_code(tmp_path: Path, monkeypatch:
         with contextlib.suppress(ConfigError, TypeError):
             defined(table)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("window", [None, 2000])
+def test_a_decision_model_shows_the_decisions_that_were_sent(window: int | None) -> None:
+    """It reads no prompt: pages must not show one that only a language model would have been sent."""
+    long = replace(SAMPLES[0], context=[f"It opens at {number}. " * 300 for number in range(4)])
+    with serving(decide) as server:
+        judge = DecisionJudge("systemone/m", base_url=server.url, context_window=window)
+        run = evaluate([long], ["fact_check", "context_precision"], judge=judge, ledger=None)
+        found = prompts_of(replace(saved(run), samples=[long]))
+    assert [call.question for call, asked in found if asked is None] == []
+    shown = {asked.texts for _, asked in found if asked and not asked.is_prompt}
+    sent = [(request["state"], request["questions"]) for request in server.requests]
+    assert len(shown) == len(sent)
+    for (name, state), *decisions in shown:
+        assert name == "state"
+        questions = next(questions for sent_state, questions in sent if json.loads(state) == sent_state)
+        assert [name for name, _ in decisions] == [f"decision {name}" for name in questions]
+        for (_, text), question in zip(decisions, questions.values(), strict=True):
+            meanings = [f"- {word}: {question['criteria'][key]}" for word, key in (("yes", "true"), ("no", "false"))]
+            assert text == "\n".join([question["instructions"], "", *meanings])

@@ -40,7 +40,7 @@ from evalstone.questions.decisions import (
     stored_decisions,
     stored_text,
 )
-from evalstone.questions.limits import ContextLimits
+from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.questions.statements import ListStatements
 from evalstone.types import Usage
 
@@ -208,7 +208,7 @@ class SentenceJudge(Judge):
 
     @property
     def context_limits(self) -> ContextLimits:
-        return ContextLimits(tokens=10**9, items=10**9)
+        return UNLIMITED
 
     def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
         if names := list(dict.fromkeys(each.kind for each in asked if each.kind not in self.NAMES)):

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -21,7 +21,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.decisions import as_decisions, read_decisions, stored_decisions, stored_text
-from evalstone.questions.limits import ContextLimits
+from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.questions.verdict import ClaimSupported
 from evalstone.types import NO_USAGE, Usage
 
@@ -33,7 +33,6 @@ T = TypeVar("T")
 
 MOST_WINDOWS = 1000
 """The most windows of one question. More would take minutes."""
-_NO_LIMIT = 10**9
 _CORES = os.cpu_count() or 1
 
 
@@ -91,7 +90,7 @@ class OnnxJudge(ClosedJudge, kw_only=False):
     @property
     def context_limits(self) -> ContextLimits:
         """No text is too long. A token classifier reads whole answers."""
-        return ContextLimits(tokens=_NO_LIMIT, items=_NO_LIMIT, whole=_loaded(self._files).by_token)
+        return replace(UNLIMITED, whole=_loaded(self._files).by_token)
 
     @property
     def _files(self) -> ModelFiles:

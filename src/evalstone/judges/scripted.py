@@ -19,14 +19,15 @@ from evalstone._core.files import file_values
 from evalstone._core.guards import is_array
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
+from evalstone.judges.decision import DecisionJudge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
-from evalstone.models.catalog import is_provider
+from evalstone.models.catalog import is_provider, provider_info
 from evalstone.models.provider import Completion
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import stored_decisions
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.questions.limits import DEFAULT_LIMITS, UNLIMITED, ContextLimits, narrowest
 from evalstone.types import AlignedQuestion, Usage
 
 A = TypeVar("A")
@@ -213,6 +214,8 @@ def limits_named(identity: str, alignments: Mapping[str, AlignedQuestion] = NO_A
     """
     if identity == (lexical := LexicalJudge()).identity:
         return lexical.context_limits
+    if _VERIFIER.fullmatch(identity):
+        return UNLIMITED
     examples = [
         (start, stop, alignments[hash].example_tokens)
         for start, stop, hash in _aligned_in(identity)
@@ -223,12 +226,15 @@ def limits_named(identity: str, alignments: Mapping[str, AlignedQuestion] = NO_A
         embeds, model, settings = match.groups(default="")
         if embeds:  # an embedding model has no limits of its own
             continue
-        sizes: dict[str, Any] = {
-            name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)
-        }
+        found = {name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)}
+        window, most = found.get("context_window"), found.get("max_tokens")
         shown = sum(tokens for start, stop, tokens in examples if start < match.start() < stop)
         with contextlib.suppress(ConfigError):  # a custom judge's identity
-            limits.append(ModelJudge(model, **sizes).context_limits.less(shown))
+            if provider_info(model).decides:
+                judge: Judge = DecisionJudge(model, context_window=window)
+            else:
+                judge = ModelJudge(model, context_window=window, max_tokens=most)
+            limits.append(judge.context_limits.less(shown))
     return narrowest(*limits)
 
 
@@ -249,15 +255,22 @@ def _aligned_in(identity: str) -> Iterator[tuple[int, int, str]]:
                 yield start, at, found[1]
 
 
+def is_decision_model(identity: str) -> bool:
+    """Whether the judge with this identity is a decision model."""
+    match = _MODEL.match(identity)
+    return match is not None and is_provider(match[2].partition("/")[0]) and provider_info(match[2]).decides
+
+
 def instructions_named(identity: str) -> str | None:
     """What the language model with this identity is told besides a question's prompt; None for any other judge."""
     match = _MODEL.match(identity)
-    if match is None or match[1] or not is_provider(match[2].partition("/")[0]):
+    if match is None or match[1] or not is_provider(match[2].partition("/")[0]) or is_decision_model(identity):
         return None
     language = _LANGUAGE.search(match[3] or "")
     return ModelJudge(match[2], language=language[1] if language else None).instructions
 
 
+_VERIFIER = re.compile(r"(decision\()?onnx@\d+\([^()]*\)(?(1), text=sentences@\d+\))")
 _ALIGNMENT = re.compile(r", align=([0-9a-f]{16})$")
 _LANGUAGE = re.compile(r"\blanguage=([^,]+)")
 

@@ -61,3 +61,5 @@ def narrowest(*limits: ContextLimits) -> ContextLimits:
 
 DEFAULT_LIMITS = ContextLimits()
 """The limits of judges that don't define their own."""
+UNLIMITED = ContextLimits(tokens=10**9, items=10**9)
+"""The limits of judges for which no text is too long."""

@@ -9,6 +9,7 @@ and that of scorers which are passed.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
@@ -19,8 +20,10 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import EvalstoneError
 from evalstone.judges.aligned import asked_by
 from evalstone.judges.model import opening_messages
-from evalstone.judges.scripted import NO_ALIGNMENTS, alignments_named, instructions_named
+from evalstone.judges.scripted import NO_ALIGNMENTS, alignments_named, instructions_named, is_decision_model
+from evalstone.models.typed_questions import TypedQuestion
 from evalstone.questions.base import Question
+from evalstone.questions.decisions import as_decisions
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.calls import Asked, Prompts
 from evalstone.run.replay_session import ReplaySession
@@ -145,6 +148,10 @@ def _unsure_part(question: Question[Any], detail: Mapping[str, Any]) -> Question
 
 
 def _asked(question: Question[Any], judge: str) -> Asked:
+    if is_decision_model(judge) and (closed := as_decisions(question)) is not None:
+        state = json.dumps(closed.state, ensure_ascii=False, indent=1)
+        decisions = ((f"decision {each.name}", _decision_text(each)) for each in closed.decisions)
+        return Asked(texts=(("state", state), *decisions))
     instructions = instructions_named(judge)
     if instructions is None:
         inputs = ((name, value) for name, value in question.inputs().items() if value)
@@ -158,3 +165,9 @@ def _asked(question: Question[Any], judge: str) -> Asked:
         is_prompt=True,
         schema=None if schema is None else to_jsonable(schema),
     )
+
+
+def _decision_text(decision: TypedQuestion) -> str:
+    """The instructions of a decision, and its options with what they mean."""
+    options = (f"- {option}: {meaning}" if meaning else f"- {option}" for option, meaning in decision.options.items())
+    return "\n".join([decision.instructions, "", *options])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from evalstone._core.languages import is_foreign
@@ -11,14 +12,14 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec
-from evalstone.questions.limits import ContextLimits
+from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.types import Note, Sample, note
 from evalstone.types.sample_language import sample_language
 
 A = TypeVar("A")
 
 # No text is too long, and responses are judged as a whole.
-_LIMITS = ContextLimits(tokens=10**9, items=10**9, whole=True)
+_LIMITS = replace(UNLIMITED, whole=True)
 
 
 class LexicalJudge(Judge):
