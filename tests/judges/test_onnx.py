@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 import shutil
 import sys
@@ -240,6 +241,32 @@ def test_its_identity_is_of_the_files_and_not_of_their_place(weights: str, tmp_p
     config = json.loads((moved / "config.json").read_text())
     (moved / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 50}))
     differs()
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "weights.bin"])
+def test_a_file_changed_in_place_is_another_model_even_with_its_old_size_and_time(name: str, tmp_path: Path) -> None:
+    folder = save_verifier(tmp_path, external="weights.bin")
+    judge, file = OnnxJudge(str(folder)), folder / name
+    before, was = judge.identity, file.stat()
+    if name == "tokenizer.json":
+        file.write_text(file.read_text().replace('"yes"', '"yep"'))
+    else:
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (was.st_size, was.st_mtime_ns)
+    assert judge.identity != before
+
+
+def test_a_model_changed_in_place_is_loaded_again(tmp_path: Path) -> None:
+    folder, other = save_verifier(tmp_path / "a"), save_verifier(tmp_path / "b", {"yes": (0, 0, 4)})
+    file = folder / "model.onnx"
+    assert verified(folder, "yes")[0] == ["supported"]
+    was, content = file.stat(), (other / "model.onnx").read_bytes()
+    assert len(content) == was.st_size
+    file.write_bytes(content)
+    os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert verified(folder, "yes")[0] == verified(other, "yes")[0] != ["supported"]
 
 
 @pytest.mark.parametrize(

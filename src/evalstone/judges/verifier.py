@@ -161,9 +161,8 @@ def _window_of(config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> int:
 def _external(model: Path) -> tuple[Path, ...]:
     """The files beside a model with its weights. Raises ConfigError for one that is absent or elsewhere, and for a file
     that is no model."""
-    stat = model.stat()
     found: list[Path] = []
-    for name in _external_names(model, stat.st_size, stat.st_mtime_ns):
+    for name in _external_names(model, _state_of(model)):
         path = model.parent / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise ConfigError(f"{model} has weights in {name}, which is not in its folder")
@@ -173,10 +172,26 @@ def _external(model: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+class _State(NamedTuple):
+    """What changes when a file is written."""
+
+    size: int
+    modified: int
+    """When its content was changed, which copies and archives keep."""
+    changed: int
+    """When the content or the time above was changed, which nothing sets."""
+    inode: int
+
+
+def _state_of(path: Path) -> _State:
+    stat = path.stat()
+    return _State(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+
+
 @functools.lru_cache(maxsize=64)
-def _external_names(model: Path, size: int, changed: int) -> tuple[str, ...]:
-    """The files that a model names for its weights. size, changed: of the model; it may have gigabytes."""
-    if not size:
+def _external_names(model: Path, state: _State) -> tuple[str, ...]:
+    """The files that a model names for its weights. state: of the model; it may have gigabytes."""
+    if not (size := state.size):
         raise ConfigError(f"{model} is empty")
     names: dict[str, None] = {}
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -190,13 +205,12 @@ def _external_names(model: Path, size: int, changed: int) -> tuple[str, ...]:
 
 
 def _hash_of(path: Path) -> str:
-    stat = path.stat()
-    return _hashed(str(path), stat.st_size, stat.st_mtime_ns)
+    return _hashed(str(path), _state_of(path))
 
 
 @functools.lru_cache(maxsize=64)
-def _hashed(path: str, size: int, changed: int) -> str:
-    """The hash of a file of this size that was last changed then: models have gigabytes, and are hashed once."""
+def _hashed(path: str, state: _State) -> str:
+    """The hash of a file in this state: models have gigabytes, and are hashed once."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -473,8 +487,7 @@ def loaded(files: ModelFiles) -> Verifier:
     Raises as `Verifier` does.
     """
     paths = (files.model, *files.external, files.tokenizer)
-    stats = [path.stat() for path in paths]
-    key = (files, tuple((stat.st_size, stat.st_mtime_ns) for stat in stats))
+    key = (files, tuple(map(_state_of, paths)))
     with _lock:
         verifier = _loaded.pop(key, None) or Verifier(files)
         _loaded[key] = verifier
