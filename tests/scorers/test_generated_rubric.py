@@ -439,6 +439,42 @@ def test_a_baseline_is_checked_before_the_run_as_far_as_the_rubrics_are_known(
     assert watched == ([problem] if problem else [])
 
 
+OWN_JUDGE = """
+from evalstone import ScriptedJudge
+from evalstone.questions import WriteCriteria
+
+def judge(says):
+    def reply(question):
+        if isinstance(question, WriteCriteria):
+            return {"criteria": [{"description": says, "required": "yes"}]}
+        return {"verdicts": {"1": {"reason": "r", "verdict": "yes"}}}
+    return ScriptedJudge(reply, name="writer")
+
+same, other = judge("It says 1921."), judge("It says 1922.")
+"""
+
+
+@pytest.mark.parametrize(("writes", "code"), [("same", 0), ("other", 3)])
+def test_a_watched_gate_refuses_its_verdict_if_the_judge_wrote_other_rubrics_than_for_the_baseline(
+    writes: str, code: int, evalstone: Evalstone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(OWN_JUDGE)
+    rows = [sample(id=str(n), input=f"When {n}?") for n in range(60)]
+    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ("run", "d.jsonl", "-s", "rubric(generate=true)", "-q")
+    evalstone(*command, "--judge", "own.py:same", "--ledger", "a", "--out", "A")
+    watched = ("--ledger", "b", "--sequential", "--baseline", "A", "--max-regression", "rubric=0.5", "--out", "B")
+    done = evalstone(*command, "--judge", f"own.py:{writes}", *watched)
+    assert done.returncode == code, done
+    refused = "not comparable: " in done.stderr and "of 60 samples" in done.stderr
+    assert refused == (writes == "other"), done.stderr
+    if refused:
+        allowed = evalstone(*command, "--judge", "own.py:other", *watched[:-1], "C", "--allow-mismatch")
+        assert allowed.returncode == 0
+        assert "Baseline: " in allowed.stderr
+
+
 @pytest.mark.parametrize("saved", [False, True])
 def test_rubrics_with_other_texts_are_not_comparable(saved: bool, tmp_path: Path) -> None:
     written, other = rubric_run(GENERATED), {"criteria": [{"description": "It says 1922.", "required": "yes"}]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import evalstone
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import Decision, GateVerdict
+    from evalstone.types import Note
 
 
 def watching(
@@ -28,7 +29,6 @@ def watching(
     baseline: evalstone.Run | None,
 ) -> RunGate:
     """A gate that watches a run, and stops it once its criteria are decided."""
-    from evalstone.report.notes import clause_of
     from evalstone.run.plan import scorer_info
     from evalstone.run.sequential import RunGate  # imports numpy
 
@@ -45,9 +45,15 @@ def watching(
             missing=config.missing or "worst",
             allow_mismatch=config.allow_mismatch,
         )
-    for note in () if gate.baseline is None else gate.baseline.notes:
-        to_stderr(f"Baseline: {clause_of(note, COMMAND_LINE)}.")
+    _say_allowed(() if gate.baseline is None else gate.baseline.notes)
     return gate
+
+
+def _say_allowed(notes: Iterable[Note]) -> None:
+    from evalstone.report.notes import clause_of
+
+    for note in notes:
+        to_stderr(f"Baseline: {clause_of(note, COMMAND_LINE)}.")
 
 
 def decided(
@@ -56,12 +62,16 @@ def decided(
     """The verdict of a gate that watched a run, and its decisions, with what the run must meet without a test.
 
     The gate is recorded as the first look at the run, so that later gates on its folder take it into account.
+
+    Raises ConfigError if a judge wrote something else to hold answers against than for the baseline.
     """
     from evalstone.results.gate import gate_on
     from evalstone.results.looks import remember
     from evalstone.results.views.gate import decided_view
     from evalstone.stats.gates import overall
 
+    if gate.baseline is not None:
+        _say_allowed(gate.baseline.check_written(result))
     if config.out is not None:
         say_unwritten(
             remember(

@@ -202,10 +202,31 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
         entries = _case_metadata(baseline, planned, scorers)
         mismatches += _case_differences(baseline, planned, pairing, entries, written, whole=whole)[0]
     hint = () if pairing.partners is None else id_hint(baseline, planned)
-    these = "the baseline (first) and this run (second)"
-    found = _allowed(mismatches, pairing.notes, allow_mismatch, hint, these)
+    found = _allowed(mismatches, pairing.notes, allow_mismatch, hint, _THESE)
     signatures = {before.signature: now.signature for before, now in scorers}
     return PairedBaseline(pairing, signatures, tuple(found))
+
+
+def check_written(
+    baseline: Run, run: Run, signatures: Mapping[str, str], *, allow_mismatch: bool = False
+) -> tuple[Note, ...]:
+    """Check that what judges wrote during a run, such as rubrics, is what its baseline held answers against.
+
+    signatures: those of the scorers to check in the run, by those in the baseline.
+
+    Returns the mismatches that are allowed.
+
+    Raises:
+        ConfigError: unless `allow_mismatch`, a sample was scored against something else.
+    """
+    scorers = [(a, b) for a in baseline.scorers for b in run.scorers if signatures.get(a.signature) == b.signature]
+    written = _written(scorers)
+    if not any(written) or baseline.samples is None:
+        return ()
+    entries, pairing = _case_metadata(baseline, run, scorers), pair_samples(baseline, run)
+    differences, _ = _case_differences(baseline, run, pairing, entries, written, whole=False)
+    expected = [each for each in differences if each.kind == "expectations_differ"]
+    return tuple(_allowed(expected, (), allow_mismatch, these=_THESE))
 
 
 def unpaired_runs(
@@ -286,6 +307,9 @@ def _scored_in_both(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerIn
             cases = np.asarray(cases, np.int64)[index_of(places)]
         found[index_of(cases)] = True
     return int(found.sum())
+
+
+_THESE = "the baseline (first) and this run (second)"
 
 
 def _allowed(

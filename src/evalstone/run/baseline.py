@@ -9,7 +9,7 @@ from evalstone._core.display import count
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.results.columns import Entry
-from evalstone.results.comparable_runs import pairing_with_baseline
+from evalstone.results.comparable_runs import check_written, pairing_with_baseline
 from evalstone.results.missing_scores import Missing, pair_counts
 from evalstone.results.run import Run
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING
@@ -20,7 +20,7 @@ from evalstone.scorers import Scorer
 from evalstone.stats.betting import Value
 from evalstone.stats.intervals import check_reach
 from evalstone.stats.paired_differences import possible_difference
-from evalstone.types import Record, StoredTarget
+from evalstone.types import Note, Record, StoredTarget
 
 
 class Baseline:
@@ -55,8 +55,9 @@ class Baseline:
             raise ConfigError(f"the baseline was broken off ({run.stop_reason}); resume it first")
         _check_trials(run, 1)
         self._missing: Missing = missing
+        self._run, self._allow_mismatch = run, allow_mismatch
         paired = pairing_with_baseline(run, _planned(run, plan, scorers), allow_mismatch=allow_mismatch, whole=False)
-        self._pairing = paired.pairing
+        self._pairing, self._signatures = paired.pairing, paired.signatures
         self.notes = paired.notes
         """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
         self._entries: dict[str, dict[str, Entry]] = {signature: {} for signature in scorers}
@@ -80,6 +81,15 @@ class Baseline:
             self.unpaired += 1
             return None
         return (before.value, record.value) if pair_counts(Entry.of(record), before, self._missing) else None
+
+    def check_written(self, run: Run) -> tuple[Note, ...]:
+        """Check what judges wrote during the run, which nothing knew before; returns the mismatches that are allowed.
+
+        Raises:
+            ConfigError: a sample was scored against something else than in the baseline.
+        """
+        found = check_written(self._run, run, self._signatures, allow_mismatch=self._allow_mismatch)
+        return tuple(note for note in found if note not in self.notes)
 
 
 def check_comparable(baseline: Run, plan: Plan, titles: Collection[str], *, allow_mismatch: bool) -> None:
