@@ -312,6 +312,20 @@ def test_a_name_that_stands_twice_in_a_response_fails_it_with_its_cost(model: st
     assert text in (caught.value.reply or "")
 
 
+ECHOED = "sk-proj-aB3/x9Qw77-kLm"
+
+
+@pytest.mark.parametrize("escaped", [ECHOED, "-/"], ids=["all", "punctuation"])
+def test_a_key_is_not_stored_however_the_json_of_a_malformed_response_escapes_it(escaped: str) -> None:
+    text = "".join(f"\\u{ord(each):04X}" if each in escaped else each for each in ECHOED)
+    body = f'{{"answers": {{"a": "{text}", "a": "\\\\u0073"}}}}'
+    with serving_hostile(lambda _: http(body.encode())) as server:
+        judge = DecisionJudge("systemone/jev", base_url=server.url, api_key=ECHOED, prices=(0.1, 7.0))
+        with pytest.raises(ReplyError, match="twice in one object") as caught:
+            asyncio.run(judge.answer(ClaimSupported(claim="a", context=("a",))))
+    assert caught.value.reply == '{"answers": {"a": "***", "a": "\\\\u0073"}}'
+
+
 def test_a_refused_decision_declines_the_question() -> None:
     answers = [OPENAI_ANSWERS[0], {"type": "refusal", "name": "answered_1"}, *OPENAI_ANSWERS[2:]]
     with pytest.raises(JudgeDeclined, match="the model refused to decide answered_1") as caught:

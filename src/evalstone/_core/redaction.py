@@ -51,6 +51,12 @@ _NO_CREDENTIAL = re.compile(
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 """Characters that no encoding escapes."""
+_PLAIN_CODE = r"u00(2[de]|3[0-9]|[46][1-9a-f]|[57][0-9a]|5f|7e)"
+_NEEDLESS = re.compile(rf"\\{_PLAIN_CODE}", re.IGNORECASE)
+"""The escape of a plain character in JSON. Few libraries write any, so a search for one ends most of the work."""
+_NEEDLESS_BYTES = re.compile(_NEEDLESS.pattern.encode(), re.IGNORECASE)
+_ANY_ESCAPE = re.compile(rf"\\(?:{_PLAIN_CODE}|.)", re.IGNORECASE | re.DOTALL)
+_ANY_ESCAPE_BYTES = re.compile(_ANY_ESCAPE.pattern.encode(), re.IGNORECASE | re.DOTALL)
 _JSON_TEXT = re.compile(r'("(?:[^"\\]++|\\.)*")(\s*+:)?')
 _FIELD = re.compile(r'"[a-z_]+"')
 
@@ -145,6 +151,12 @@ class Redactor:
 
     def redacted(self, text: AnyStr) -> AnyStr:
         """A text with every secret replaced."""
+        plain = _without_needless_escapes(text)
+        if plain != text and (clean := self._redacted(plain)) != plain:
+            return clean
+        return self._redacted(text)
+
+    def _redacted(self, text: AnyStr) -> AnyStr:
         if isinstance(text, bytes):
             clean = self._replaced(text, self._bytes, MARK.encode())
             if clean == text:
@@ -347,6 +359,24 @@ def register_settings(value: Any) -> None:
     elif is_list(value):
         for item in value:
             register_settings(item)
+
+
+def _without_needless_escapes(text: AnyStr) -> AnyStr:
+    """A text with plain characters in place of their escapes: of JSON, the same JSON."""
+    if isinstance(text, bytes):
+        if _NEEDLESS_BYTES.search(text) is not None:
+            return _ANY_ESCAPE_BYTES.sub(_unescaped_octets, text)
+    elif _NEEDLESS.search(text) is not None:
+        return _ANY_ESCAPE.sub(_unescaped, text)
+    return text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else chr(int(match[1], 16))
+
+
+def _unescaped_octets(match: re.Match[bytes]) -> bytes:
+    return match[0] if match[1] is None else bytes([int(match[1], 16)])
 
 
 def _pattern(secret: str) -> str:
