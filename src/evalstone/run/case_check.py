@@ -25,7 +25,7 @@ def check_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, **re
         data: What the samples were loaded from.
         reading: How they were: the other arguments of `check`.
     """
-    for scorer in scorers:
+    for scorer in _checking(scorers):
         if (found := wrong_case(dataset, scorer.check_case)) is not None:
             raise placed(*found, dataset, data, **reading)
 
@@ -34,9 +34,14 @@ async def acheck_cases(
     dataset: Dataset, scorers: Iterable[Scorer], data: Samples, *, map: ColumnMapping | None
 ) -> None:
     """`check_cases` on a loop, which it doesn't hold up to find the place."""
-    for scorer in scorers:
+    for scorer in _checking(scorers):
         if (found := wrong_case(dataset, scorer.check_case)) is not None:
             raise await asyncio.to_thread(placed, *found, dataset, data, map=map)
+
+
+def _checking(scorers: Iterable[Scorer]) -> list[Scorer]:
+    """The scorers that check samples: those of a large dataset are read from disk each time."""
+    return [scorer for scorer in scorers if scorer.checks_cases]
 
 
 def wrong_case(

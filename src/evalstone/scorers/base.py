@@ -275,6 +275,11 @@ class Scorer(Value):
         """Raise DataError if an entry of a sample's metadata that answers are held against isn't what it must be. By
         default, nothing is checked. It is called for each sample before anything is asked."""
 
+    @property
+    def checks_cases(self) -> bool:
+        """Whether `check_case` checks anything. Otherwise, the samples need no reading before the run."""
+        return type(self).check_case is not Scorer.check_case
+
     def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts of this scorer's questions. Their fingerprints are in the signature."""
         kinds = self.asked_kinds

@@ -107,6 +107,10 @@ class Wrapper(Scorer, ABC, kw_only=False):
     def check_case(self, metadata: Mapping[str, Any]) -> None:
         self.scorer.check_case(metadata)
 
+    @property
+    def checks_cases(self) -> bool:
+        return self.scorer.checks_cases
+
     def frozen(self) -> Scorer:
         inner = self.scorer.frozen()
         return self if inner is self.scorer else replace(self, scorer=inner)
