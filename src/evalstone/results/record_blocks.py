@@ -15,7 +15,6 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import eq
 from typing import Any, TypeAlias, cast, overload
 
 from evalstone._core.display import count, escaped
@@ -419,17 +418,6 @@ class RecordBlocks(StoredRecords):
     def text_at(self, cell: int, /) -> str:
         """The line of one record, by its place among them."""
         return record_line(self[cell])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
-            return NotImplemented
-        others = cast("Sequence[object]", other)
-        return len(self) == len(others) and all(map(eq, self, others))
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (tuple, (list(self),))
 
 
 # ---- Files ----

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import eq
-from typing import cast, overload
+from collections.abc import Iterator
+from typing import overload
 
 from evalstone._core.json import value_of
 from evalstone._core.redaction import redacted
@@ -95,17 +94,6 @@ class RecordLines(StoredRecords):
 
     def __iter__(self) -> Iterator[Record]:
         return map(_record_of, self._lines)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
-            return NotImplemented
-        others = cast("Sequence[object]", other)
-        return len(self) == len(others) and all(map(eq, self, others))
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (tuple, (list(self),))
 
 
 def _record_of(line: str) -> Record:

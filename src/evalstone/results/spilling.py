@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from operator import eq
-from typing import TypeVar, cast, overload
+from typing import TypeVar, overload
 
 from evalstone._core.json import value_of
+from evalstone._core.sequences import StoredSequence
 from evalstone._core.temporary import TemporaryData
 from evalstone.datasets.stored import record_line
 from evalstone.results.columns import Columns
@@ -23,7 +23,7 @@ _WINDOW = 1 << 17
 """The number of bytes to read at once."""
 
 
-class SpillingList(Sequence[_T]):
+class SpillingList(StoredSequence[_T]):
     """Values in numbered cells. Reading skips cells without a value.
 
     The first `in_memory` values are kept in memory. Later ones are written to a temporary file, which is deleted with
@@ -138,17 +138,6 @@ class SpillingList(Sequence[_T]):
 
     def __iter__(self) -> Iterator[_T]:
         return map(self.at, self._cells())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
-            return NotImplemented
-        others = cast("Sequence[object]", other)
-        return len(self) == len(others) and all(map(eq, self, others))
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (tuple, (list(self),))
 
     def _cells(self) -> Sequence[int]:
         every = range(self.size)

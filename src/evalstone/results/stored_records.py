@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from evalstone._core.sequences import StoredSequence
 from evalstone.results.columns import Columns
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record
@@ -13,7 +14,7 @@ from evalstone.types import Record
 Missing: TypeAlias = tuple[str, str, str]
 
 
-class StoredRecords(Sequence[Record]):
+class StoredRecords(StoredSequence[Record]):
     """The records of a run, in their order, read from where they are stored. What means, tests and rankings need of
     them is in `columns`."""
 
