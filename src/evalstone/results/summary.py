@@ -340,10 +340,7 @@ class ScorerCounts:
         self.calls["asked"] += answer is not None or usage.requests > 0
         for verdict in _verdicts(answer):
             self._add_verdict(verdict)
-        if usage.requests > 1:
-            self.corrections += usage.requests - 1
-            self.corrected += answer is not None
-        self.lost += answer is None and (usage.requests > 0 or cost is None)
+        self._add_leaf(usage, cost, answered=answer is not None)
         self.judges.add(judge)
         self.unanswered += unanswered
         self.cost = _added(self.cost, cost)
@@ -371,14 +368,19 @@ class ScorerCounts:
                 if leaf.refused_settings:
                     refused.update(dict.fromkeys(leaf.refused_settings))
                     self.refused_settings.update(leaf.refused_settings)
-                if leaf.usage.requests > 1:
-                    self.corrections += leaf.usage.requests - 1
-                    self.corrected += leaf.answer is not None and "doubt" not in (leaf.detail or {})
-                self.lost += leaf.answer is None and (leaf.usage.requests > 0 or leaf.cost is None)
+                doubtful = "doubt" in (leaf.detail or {})
+                self._add_leaf(leaf.usage, leaf.cost, answered=leaf.answer is not None, doubtful=doubtful)
             self.judges.add(f"{call.judge}{WITHOUT}{joined(sorted(refused))}" if refused else call.judge)
         self.doubtful_citations += any("citations" in (call.detail or {}) for call in record.calls)
         self.unanswered += unanswered(record)
         self.cost = _added(self.cost, record.cost)
+
+    def _add_leaf(self, usage: Usage, cost: float | None, *, answered: bool, doubtful: bool = False) -> None:
+        """Count what one judge was asked."""
+        if usage.requests > 1:
+            self.corrections += usage.requests - 1
+            self.corrected += answered and not doubtful
+        self.lost += not answered and (usage.requests > 0 or cost is None)
 
     def merge(self, other: ScorerCounts) -> None:
         """Add the counts of records that come after these."""
