@@ -6,6 +6,7 @@ reference has a page for each public module. A link or an anchor that leads nowh
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -67,7 +68,8 @@ def project() -> Mapping[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-def sources() -> dict[str, str]:
+@functools.cache
+def sources() -> Mapping[str, str]:
     """The pages of the repository that are on the site: their path there, by their path in the repository."""
     docs = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))]
     return {path: path.removeprefix("docs/") for path in docs} | MOVED
