@@ -180,7 +180,7 @@ def test_a_judge_that_cannot_write_is_refused_before_the_run(named: Any, problem
         evaluate([sample()], GENERATED, judge=named, ledger=None)
     assert problem in str(caught.value)
     # One that can is enough.
-    assert dry_run([sample()], GENERATED, judge="cascade(lexical, vllm/x)").kinds == {
+    assert dry_run([sample()], GENERATED, judge="cascade(lexical, vllm/x)", ledger=None).kinds == {
         "write_criteria": 1,
         "check_criteria": 1,
     }
