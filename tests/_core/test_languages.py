@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
 from evalstone import Sample
-from evalstone._core.languages import LANGUAGE_NAMES, language_of
+from evalstone._core.languages import LANGUAGE_NAMES, is_foreign, language_of
 from evalstone.types.sample_language import sample_language
 
 GERMAN = "Bern liegt in der Schweiz und ist die Hauptstadt des Landes."
@@ -114,6 +116,27 @@ def test_texts_of_other_languages_are_foreign_and_told_apart_where_known() -> No
 @pytest.mark.parametrize("text", NEUTRAL)
 def test_names_code_commands_and_products_are_of_no_other_language(text: str) -> None:
     assert language_of(text) in ("en", "")
+
+
+def _sentences() -> dict[str, list[str]]:
+    """Answers of two to fifteen words by language: twenty of each, and sixty that are English."""
+    found: dict[str, list[str]] = defaultdict(list)
+    language = ""
+    for line in Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            language = line[2:]
+        else:
+            found[language].append(line)
+    return found
+
+
+def test_no_english_answer_is_foreign_and_two_thirds_of_other_short_answers_are() -> None:
+    sentences = _sentences()
+    told = {name: sum(is_foreign(language_of(text)) for text in texts) for name, texts in sentences.items()}
+    assert len(sentences) == 25
+    assert told.pop("en") == 0
+    assert {name: number for name, number in told.items() if number < 9} == {}
+    assert sum(told.values()) >= 320  # of 480
 
 
 @pytest.mark.parametrize(
