@@ -1,5 +1,5 @@
 """Generate the pages of scorers, of the command line, of other systems' names, of the lexical judge and of evidence,
-the exports of scorers, and figures in pages that are written by hand.
+the exports of scorers, figures in pages that are written by hand, and the repository's address and version everywhere.
 
 `python tools/make_docs.py` writes them. With `--check`, nothing is written, and a difference is an error.
 """
@@ -18,6 +18,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
+import addresses
 import evidence
 from cli_page import CLI_PAGE, cli_page
 from doors import DOORS_PAGE, doors_page
@@ -458,6 +459,11 @@ def main() -> int:
         EXPORTS: exports(),
         **schemas(),
     }
+    about = addresses.project()
+    for path in addresses.files():
+        text = made[path] if path in made else path.read_text("utf-8")
+        if path in made or addresses.with_addresses(text, about) != text:
+            made[path] = addresses.with_addresses(text, about)
     stale = {path for path in (*(DOCS / "scorers").glob("*.md"), *SCHEMAS.glob("*")) if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:

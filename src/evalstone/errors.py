@@ -51,6 +51,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting, Wording, WordingPart
+from evalstone._core.installed import extra_command
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import masked, redacted
 
@@ -242,24 +243,12 @@ class MissingDependency(ConfigError, ImportError):
     """An optional library is needed and absent."""
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed; install it with: pip install {requirements(extra) or library}")
+        super().__init__(f"{library} is not installed; install it with: {extra_command(extra, library)}")
         self.library, self.extra = library, extra
         self.kind, self.field, self.name = "dependency", library, library
 
     def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str]]:
         return type(self), (self.library, self.extra)
-
-
-def requirements(extra: str) -> str:
-    """The arguments of `pip install` for an extra, quoted for a shell. They are the libraries: `evalstone[extra]` would
-    only work if evalstone can be downloaded."""
-    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - rarely needed
-
-    try:
-        found = [line.partition(";") for line in requires("evalstone") or ()]
-    except PackageNotFoundError:  # imported from a folder of sources
-        return ""
-    return " ".join(f'"{library.strip()}"' for library, _, marker in found if f"'{extra}'" in marker.replace('"', "'"))
 
 
 class OutcomeError(EvalstoneError):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalstone._core.guards import is_mapping
+from evalstone._core.installed import update_advice
 from evalstone.errors import DataError, invalid
 
 _NAMED = re.compile(r"([a-z_]+)/(\d{1,9})")
@@ -38,7 +39,7 @@ class FileFormat(str):
         error = DataError(invalid("format", self, stored).worded(text))
         (name, _, number), named = self.partition("/"), _NAMED.fullmatch(str(stored))
         if named is not None and named[1] == name and int(named[2]) > int(number):
-            raise error.advised("it is newer: upgrade with pip install --upgrade evalstone")
+            raise error.advised(f"it is newer: {update_advice()}")
         raise error.advised("write it again with this version")
 
     def is_of(self, data: object) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from evalstone._core.installed import library_command
 from evalstone.errors import ConfigError, EvalstoneError, unknown
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ def _shell(name: str) -> str:
     if shell not in SHELLS:
         raise ConfigError(unknown("shell", shell, SHELLS))
     if get_completion_class(shell) is None:  # PowerShell, before click 8.5
-        raise ConfigError(f"this version of click can't complete in {shell}; update it: pip install -U click")
+        update = library_command("click", newest=True)
+        raise ConfigError(f"this version of click can't complete in {shell}; update it: {update}")
     return shell
 
 

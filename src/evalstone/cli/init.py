@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 import click
 
 from evalstone._core.display import safe
+from evalstone._core.installed import requirement_elsewhere
 from evalstone.cli import options
 from evalstone.cli.ci import CONFIG, RESULTS
 from evalstone.cli.completion import FOLDER
@@ -71,7 +73,10 @@ def texts(kind: Kind) -> dict[str, str]:
         path: next(filter(lambda file: file.is_file(), (starters / kind / name, starters / name)), None)
         for path, name in FILES.items()
     }
-    return {path: place.read_text("utf-8") for path, place in places.items() if place is not None}
+    found = {path: place.read_text("utf-8") for path, place in places.items() if place is not None}
+    if (requirement := requirement_elsewhere()) is not None:
+        found[WORKFLOW] = re.sub(r"(?<=pip install )git\+\S+", lambda _: f'"{requirement}"', found[WORKFLOW])
+    return found
 
 
 def _asked() -> Kind:
