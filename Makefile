@@ -19,7 +19,7 @@ WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live q
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
 
-.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs site
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs site package
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -108,6 +108,18 @@ docs: .venv/ready
 site: .venv/all
 	$(RUN) python -m tools.make_site
 
+# What is uploaded, in dist/: the source distribution, and the wheel that is built from it. Both are tried in an empty
+# environment.
+package: | $(filter .tools/%,$(UV))
+	rm -rf dist
+	$(UV) build --quiet
+	$(UV) tool run --quiet twine@7.0.0 check --strict dist/*
+	for file in dist/*; do \
+		$(UV) venv --quiet --clear .tools/package && \
+		$(UV) pip install --quiet --python .tools/package "$$file" && \
+		(cd .tools/package && bin/evalstone --version && bin/evalstone demo >/dev/null) || exit 1; \
+	done
+
 # The labeled data are not in this repository: see docs/lexical-judge.md for their sources.
 GROUNDING := ../shared/data/grounding
 
@@ -117,7 +129,7 @@ train-lexical: .venv/ready
 	OMP_NUM_THREADS=1 $(RUN) python tools/train_lexical.py --data $(GROUNDING)
 
 clean:
-	rm -rf .venv .tools .site .pytest_cache .ruff_cache .hypothesis .import_linter_cache results
+	rm -rf .venv .tools .site dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache results
 
 .tools/bin/uv: tools/uv.txt
 	python3 -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --upgrade \

@@ -31,6 +31,7 @@ NO_MESSAGES = {
     "live.md: if not response.body: return None",
     "local-models.md: lms load NAME --context-length N",
     "local-models.md: truncating input prompt",  # in the log of a server
+    "releasing.md: pip install evalstone",
     "view.md: evalstone run shop.jsonl --scorer faithfulness",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from evalstone import (
 from evalstone._core.file_format import LABEL_FORMAT
 from evalstone._core.files import file_values
 from evalstone._core.guards import is_array, is_object
+from evalstone._core.installed import update_advice
 from evalstone.datasets import write_jsonl
 from evalstone.datasets.files import find
 from evalstone.datasets.stored import sample_line
@@ -268,7 +270,7 @@ def test_a_newer_format_is_refused_with_what_to_do(folder: Path, name: str) -> N
     kind = lines[-1]["format"].partition("/")[0]
     try:
         put(path, [*lines[:-1], {**lines[-1], "format": f"{kind}/2"}])
-        with pytest.raises(DataError, match=rf"{kind}/2.*pip install --upgrade evalstone"):
+        with pytest.raises(DataError, match=rf"{kind}/2.*it is newer: {re.escape(update_advice())}"):
             read(path)
     finally:
         put(path, lines)

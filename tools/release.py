@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOT_YET = "not on a package index yet"
+NOT_YET = re.compile(r"(?:is )?not on a package index yet|isn't published yet")
 """What pages say about installing until the first release."""
 
 
@@ -35,9 +35,9 @@ def problems(tag: str, repository: str = "", root: Path = ROOT) -> Iterator[str]
     released = re.search(r"^date-released: (\S+)$", (root / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
     if released is None or f"({released[1]})" not in heading:
         yield "CITATION.cff has no date-released, or another date than CHANGELOG.md"
-    for page in ("README.md", "docs/getting-started.md"):
-        if NOT_YET in " ".join((root / page).read_text("utf-8").split()):
-            yield f"{page} says that evalstone is {NOT_YET}: say pip install evalstone"
+    for page in ("README.md", "docs/getting-started.md", "docs/ci.md"):
+        if found := NOT_YET.search(" ".join((root / page).read_text("utf-8").split())):
+            yield f"{page} says that it {found[0]}: say pip install evalstone=={version}"
 
 
 def notes(root: Path = ROOT) -> str:

@@ -1,4 +1,4 @@
-"""What is printed to install an extra, or a newer version, installs from where evalstone is from, into this environment."""
+"""Printed commands install an extra or a newer version from where evalstone is from, into this environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     def record(source: object) -> None:
         if source is not None:
             (data / "direct_url.json").write_text(source if isinstance(source, str) else json.dumps(source))
-        monkeypatch.syspath_prepend(site)
+        monkeypatch.syspath_prepend(str(site))  # pyright: ignore[reportUnknownMemberType]
 
     return record
 

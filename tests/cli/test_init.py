@@ -161,9 +161,3 @@ def test_the_page_leads_to_a_green_and_a_red_pull_request(kind: str, tmp_path: P
     assert red.returncode == 1, red.stdout + red.stderr
     assert "difference from baseline" in red.stdout
     assert red.stdout.count("✕ fail") >= 2
-
-
-def test_the_placeholder_is_that_of_the_page_on_the_action() -> None:
-    documented = {*re.findall(r"OWNER/evalstone(?:/action)?@(\S+?)[`\s]", (DOCS / "ci.md").read_text("utf-8"))}
-    (written,) = re.findall(r"github\.com/OWNER/evalstone@(\S+)", texts("rag")[".github/workflows/evals.yml"])
-    assert documented == {written}

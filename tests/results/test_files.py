@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from evalstone import ConfigError, DataError, Sample, __version__, load
+from evalstone._core.installed import update_advice
 from evalstone.results.files import with_data, write_run
 from evalstone.run.saved import read_run
 from tests.runs import run_of, samples_of
@@ -141,5 +142,5 @@ def test_a_folder_of_another_version_says_who_wrote_it_and_what_is_read(
     (tmp_path / "summary.json").write_text(json.dumps({"format": "run/2", "evalstone": written_by, "lines": []}))
     with pytest.raises(ConfigError) as raised:
         read_run(tmp_path)
-    reads = f"evalstone {__version__} reads run/1; it is newer: upgrade with pip install --upgrade evalstone"
+    reads = f"evalstone {__version__} reads run/1; it is newer: {update_advice()}"
     assert str(raised.value) == f"{tmp_path / 'summary.json'} has the format run/2{told}; {reads}"

@@ -156,7 +156,7 @@ def test_a_scorer_without_its_library_lacks_it_and_the_others_are_checked(monkey
     by_name = {one.name: one for one in check([{"output": "Paris", "reference": "Paris"}]).scorers}
     for name in ("bleu", "chrf", "ter"):
         assert by_name[name].samples == 0
-        assert by_name[name].lacks.startswith("sacrebleu is not installed; install it with: pip install ")
+        assert by_name[name].lacks.startswith("sacrebleu is not installed; install it with: ")
     assert (by_name["exact_match"].samples, by_name["exact_match"].lacks) == (1, "")
 
 

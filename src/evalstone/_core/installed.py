@@ -13,11 +13,10 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -90,18 +89,26 @@ class _Source:
     @classmethod
     def _of(cls, record: object) -> _Source | None:
         match record:
+            case {"url": str(url), "vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "subdirectory": str(part)}:
+                return cls(at=f"{vcs}+{url}", commit=commit, part=f"#subdirectory={part}")
             case {"url": str(url), "vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}}:
-                folder = cast("Mapping[str, Any]", record).get("subdirectory")
-                return cls(at=f"{vcs}+{url}", commit=commit, part=f"#subdirectory={folder}" if folder else "")
-            case {"url": str(url), "dir_info": {**how}}:
-                folder = _path(url)
-                there = folder is not None and (folder / "pyproject.toml").is_file()
-                return cls(folder=str(folder), editable=how.get("editable") is True) if there else None
+                return cls(at=f"{vcs}+{url}", commit=commit)
+            case {"url": str(url), "dir_info": {"editable": True}}:
+                return cls._in_folder(url, editable=True)
+            case {"url": str(url), "dir_info": {}}:
+                return cls._in_folder(url, editable=False)
             case {"url": str(url), "archive_info": {}}:
                 file = _path(url)
                 return cls(at=url) if file is None or file.is_file() else None
             case _:
                 return None
+
+    @classmethod
+    def _in_folder(cls, url: str, *, editable: bool) -> _Source | None:
+        folder = _path(url)
+        if folder is None or not (folder / "pyproject.toml").is_file():
+            return None
+        return cls(folder=str(folder), editable=editable)
 
     def arguments(self, extras: str = "", *, newest: bool = False) -> list[str]:
         """The arguments that install it. newest: the newest commit instead of this one."""
@@ -143,14 +150,18 @@ def _pip() -> str:
     here = _shown([sys.executable])
     if find_spec("pip") is None:
         active = os.environ.get("VIRTUAL_ENV") == sys.prefix
-        return f"uv pip install{'' if active else f' --python {here}'}" if shutil.which("uv") else f"pip --python {here} install"
+        return (
+            f"uv pip install{'' if active else f' --python {here}'}"
+            if shutil.which("uv")
+            else f"pip --python {here} install"
+        )
     found = shutil.which("pip")
     same = found is not None and Path(found).parent == Path(sysconfig.get_path("scripts"))
     return "pip install" if same else f"{here} -m pip install"
 
 
 def _shown(words: Iterable[str]) -> str:
-    """Words of a command. Those that need quotes have double ones, which every shell takes, if nothing in them forbids it."""
+    """Words of a command, in double quotes if they need some, since every shell takes those."""
     return " ".join(
         word if re.fullmatch(r"[\w./:\\-]+", word) else shlex.quote(word) if set('"$`') & set(word) else f'"{word}"'
         for word in words
