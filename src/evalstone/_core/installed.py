@@ -20,6 +20,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from evalstone._core.guards import is_mapping
+
 PACKAGE = "evalstone"
 PIPX = "pipx install --force"
 
@@ -88,20 +90,15 @@ class _Source:
 
     @classmethod
     def _of(cls, record: object) -> _Source | None:
-        match record:
-            case {"url": str(url), "vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "subdirectory": str(part)}:
-                return cls(at=f"{vcs}+{url}", commit=commit, part=f"#subdirectory={part}")
-            case {"url": str(url), "vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}}:
-                return cls(at=f"{vcs}+{url}", commit=commit)
-            case {"url": str(url), "dir_info": {"editable": True}}:
-                return cls._in_folder(url, editable=True)
-            case {"url": str(url), "dir_info": {}}:
-                return cls._in_folder(url, editable=False)
-            case {"url": str(url), "archive_info": {}}:
-                file = _path(url)
-                return cls(at=url) if file is None or file.is_file() else None
-            case _:
-                return None
+        if not is_mapping(record) or not isinstance(url := record.get("url"), str):
+            return None
+        if is_mapping(repository := record.get("vcs_info")):
+            part = f"#subdirectory={record['subdirectory']}" if "subdirectory" in record else ""
+            return cls(at=f"{repository.get('vcs')}+{url}", commit=str(repository.get("commit_id")), part=part)
+        if is_mapping(folder := record.get("dir_info")):
+            return cls._in_folder(url, editable=folder.get("editable") is True)
+        file = _path(url)
+        return cls(at=url) if "archive_info" in record and (file is None or file.is_file()) else None
 
     @classmethod
     def _in_folder(cls, url: str, *, editable: bool) -> _Source | None:
