@@ -81,6 +81,24 @@ def test_a_file_in_utf_8_that_is_read_in_another_encoding_is_noticed(
     assert load(path, encoding=encoding).notes == check(path, encoding=encoding).remarks == notes
 
 
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ("output\nKöln Á\n".encode(), r"not CP1252: byte 15 \(0x81, line 2\), but UTF-8; leave the encoding out$"),
+        (b"output\n" + b"a" * 70_000 + "Á\n".encode(), r"0x81, line 2\), but UTF-8; leave the encoding out$"),
+        (b"output\nK\xf6ln \x81\n", r"0x81, line 2\); save the file as UTF-8$"),
+        (b"output\nKoeln \x81\n", r"0x81, line 2\); save the file as UTF-8$"),
+    ],
+)
+def test_a_file_in_utf_8_with_bytes_that_the_named_encoding_lacks_is_noticed(
+    tmp_path: Path, content: bytes, error: str
+) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=error):
+        load(path, encoding="cp1252")
+
+
 def test_each_of_several_files_in_utf_8_is_named(tmp_path: Path) -> None:
     for name, encoding in (("a.csv", "utf-8"), ("b.csv", "cp1252"), ("c.csv", "utf-8")):
         (tmp_path / name).write_bytes(TEXT.encode(encoding))
@@ -167,7 +185,7 @@ ZURICH = "output\nIn Zürich.\n"
         (ZURICH.encode() + ZURICH.encode("cp1252"), None, r"line 4\); save the file as UTF-8$"),
         (b"output\n\xc3\xbc" + b"a" * 70_000 + b"\xfc", None, r"line 2\); save the file as UTF-8$"),
         (ZURICH.encode("utf-8-sig") + b"\xfc", None, r"line 3\); save the file as UTF-8$"),
-        (ZURICH.encode(), "ascii", r"not ASCII: byte 12 \(0xc3, line 2\); save the file as UTF-8$"),
+        (ZURICH.encode(), "ascii", r"not ASCII: byte 12 \(0xc3, line 2\), but UTF-8; leave the encoding out$"),
         (ZURICH.encode("utf-16-le"), "utf-16", r"not UTF-16 \(.*BOM\); save the file as UTF-8$"),
         (ZURICH.encode("utf-16-le"), None, r"^NUL character in line 1: a binary file, or UTF-16 without a byte order "
          "mark; if it is that: --encoding utf-16-le$"),

@@ -105,8 +105,12 @@ def test_a_column_whose_values_are_no_state_says_what_one_is(others: list[Any]) 
 @pytest.mark.parametrize(
     ("column", "field"),
     [
-        *((name, "output") for name in ("anwser", "my_answer", "llmResponse", "Final Answer Text")),
-        *((name, "context") for name in ("context_1", "Kontext", "retrieved_docs", "sourceDocuments")),
+        *((name, "output") for name in ("anwser", "my_answer", "llmResponse", "Final Answer Text", "Model Resp", "A")),
+        *((name, "context") for name in ("context_1", "Kontext", "retrieved_docs", "sourceDocuments", "Ctx", "Doc 1")),
+        *(
+            (name, "reference")
+            for name in ("Gold Ans", "golden response", "Expected Ans", "SME answer", "GT", "gt_answer")
+        ),
         *((name, "") for name in ("score", "title", "date", "ts", "index", "status", "rating", "version", "level")),
         *((name, "") for name in ("question_id", "answer_length", "2024", "", "answer_text_length")),
         ("user_question", ""),  # the input is read from another column
@@ -178,8 +182,9 @@ def test_a_check_agrees_with_what_is_loaded(tmp_path: Path, rows: list[dict[str,
 
 
 def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
-    checked = check([{"who": "a"}])
+    checked = check([{"id": "1", "who": "a"}])
     assert "no column is recognized" in checked.problems[0].message
+    assert checked.problems[0].message.endswith('for example map={"output": "who"}')
     assert not checked.passed
     with pytest.raises(DataError, match="does not exist"):
         check("nowhere.csv")

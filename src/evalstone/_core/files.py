@@ -192,9 +192,12 @@ def text_pieces(
         encoding = marked
     data = data[offset:]
     decoder = codecs.getincrementaldecoder(encoding)()
+    as_utf8 = _Utf8() if example is None and not offset else None
     name = encoding.removesuffix("-le").removesuffix("-be").upper()
     while True:
         pending = len(decoder.getstate()[0])
+        if as_utf8 is not None:
+            as_utf8.add(data)
         try:
             text = decoder.decode(data, not data)
         except UnicodeDecodeError as error:
@@ -204,9 +207,10 @@ def text_pieces(
             line += before.count(b"\n")
             byte, at = error.object[error.start : error.start + 1].hex(), offset - pending + error.start + 1
             # With other characters before, part of the file is UTF-8, so that no other encoding is right either.
-            raise _not_text(
-                f"{name}: byte {at} (0x{byte}, line {line})", example if before.isascii() else None, can_name=can_name
-            ) from None
+            problem = f"{name}: byte {at} (0x{byte}, line {line})"
+            if as_utf8 is not None and as_utf8.is_likely:
+                raise DataError(f"not {problem}, but UTF-8; leave the encoding out") from None
+            raise _not_text(problem, example if before.isascii() else None, can_name=can_name) from None
         except UnicodeError as error:  # such as UTF-16 without the mark that it needs
             raise _not_text(f"{name} ({error})", None, can_name=can_name) from None
         if (nul := text.find("\0")) >= 0:
@@ -218,6 +222,24 @@ def text_pieces(
         line += text.count("\n")
         offset += len(data)
         data = stream.read(_PIECE)
+
+
+class _Utf8:
+    """Whether what has been read is also UTF-8, with characters beyond ASCII."""
+
+    def __init__(self) -> None:
+        self.is_likely = False
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._is_broken = False
+
+    def add(self, data: bytes) -> None:
+        """Read on."""
+        if self._is_broken:
+            return
+        try:
+            self.is_likely |= not self._decoder.decode(data).isascii()
+        except UnicodeDecodeError:
+            self.is_likely, self._is_broken = False, True
 
 
 def _not_text(problem: str, example: str | None, *, can_name: bool) -> DataError:

@@ -274,7 +274,9 @@ class Columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
                 "is needed; map a column to a field, for example ",
-                Setting("map", {"output": named(columns[0])}),
+                Setting(
+                    "map", {"output": named(next((name for name in columns if field_of(name) is None), columns[0]))}
+                ),
             )
 
 

@@ -59,6 +59,36 @@ _MODEL = "openai/gpt-5.1"
 _LONGEST = 60
 _SIMILAR = 0.8
 """How alike the names of columns must be for a hint: `date` is a quarter off `state`."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORT = {
+    word: name
+    for name, words in (
+        ("answer", ("a", "ans", "reply")),
+        ("response", ("resp",)),
+        ("prediction", ("pred",)),
+        ("question", ("q", "ques")),
+        ("context", ("ctx", "doc", "docs", "evidence")),
+        ("reference", ("gt", "ref", "truth")),
+    )
+    for word in words
+}
+"""Words of names of columns, and the name of a column that they stand for."""
+_OF_REFERENCES = frozenset(
+    (
+        "benchmark",
+        "correct",
+        "expected",
+        "expert",
+        "gold",
+        "golden",
+        "ideal",
+        "official",
+        "reference",
+        "sme",
+        "standard",
+    )
+)
+"""Words for an answer that is right."""
 _FILES = 1 << 20
 """More files than data have."""
 
@@ -424,10 +454,12 @@ def _why(column: str, columns: Mapping[str, list[str]]) -> str:
 
 
 def _similar_field(column: str) -> str | None:
-    """The field of a name like that of a column, or of the last word of it: `my_answer`, `contextText`, `context_1`."""
-    words = [word for word in re.findall(r"[A-Z]?[a-z]+", column) if word.lower() != "text"]
-    if words and words[-1].lower() != "id" and (known := field_of(words[-1])) is not None:
-        return known
+    """The field of a name like that of a column, or of its last word: `my_answer`, `contextText`, `context_1`. A right
+    answer is the reference: `Gold Ans`."""
+    spelled = (match[0].lower() for match in _WORD.finditer(column))
+    words = [_SHORT.get(word, word) for word in spelled if word != "text"]
+    if words and words[-1] != "id" and (known := field_of(words[-1])) is not None:
+        return "reference" if known == "output" and not _OF_REFERENCES.isdisjoint(words) else known
     names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
     return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
 
