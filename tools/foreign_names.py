@@ -1,9 +1,10 @@
 """List the public names of other systems that have no row in src/evalstone/scorers/data/.
 
 `python tools/foreign_names.py FOLDER` reads the packages in a folder without importing them: Python packages as
-`pip install --no-deps --target FOLDER ragas deepeval inspect-ai mlflow arize-phoenix-evals lm-eval` leaves them, and
-npm packages as `npm pack` leaves them, unpacked, with the version in the name or without. The exit code is 1 if a name
-has no row.
+`pip install --no-deps --target FOLDER` leaves them (ragas, deepeval, inspect-ai, mlflow, lm-eval, arize-phoenix-evals,
+arize-phoenix-client, langsmith, openevals, agentevals, opik, trulens-core, trulens-feedback, trulens-dashboard and
+trulens-apps-langchain), and npm packages as `npm pack` leaves them (@mastra/evals and promptfoo), unpacked, with the
+version in the name or without. The exit code is 1 if a name has no row.
 """
 
 from __future__ import annotations
@@ -19,17 +20,38 @@ from pathlib import Path
 from evalstone.scorers.other_systems import Name, table
 
 DECLARED = re.compile(r"^export (?:declare )?(?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
+ASYNC = re.compile(r"_async$|(?<=_)async_|^async_|^Async(?=[A-Z])")
+"""What the asynchronous twin of a function has in its name."""
 PROMPT = re.compile(r"create\w*Prompt$|Schema$|^[A-Z0-9_]+$")
 """Prompts and schemas that only their own scorers use."""
-INTERNAL = frozenset(("__version__", "backends", "judges", "scorers", "datasets", "genai", "llm", "metrics", "utils"))
+INTERNAL = frozenset(
+    word
+    for words in (
+        "__title__ __version__ backends judges scorers datasets genai llm metrics utils types resources analytics",
+        # of the clients of platforms: connections, identifiers and lists
+        "APIResponse AsyncAPIResponse AsyncLangsmith AsyncStream BaseModel ContextThreadPoolExecutor DEFAULT_TIMEOUT",
+        "DEFAULT_CONNECTION_LIMITS DEFAULT_MAX_RETRIES DefaultAioHttpClient DefaultAsyncHttpxClient DefaultHttpxClient",
+        "LS_MESSAGE_VIEW_EXCLUDE LangSmithSecret NOT_GIVEN NoneType NotGiven Omit ProxiesTypes RequestOptions Stream",
+        "Timeout Transport not_given omit file_from_path compute_run_id_for_secondary_replica set_runtime_overrides",
+        "uuid7 uuid7_from_datetime cleanup close create delete get headers info list pull request_with_retries",
+        "flush_compressed_traces address sandboxes threads sessions agents public workspace_id conversation_types",
+        "clear_capabilities_cache clear_model_capabilities_cache set_session_hierarchy Basic LLMProvider GEvalPreset",
+        "SYSTEM_PROMPT USER_PROMPT",
+    )
+    for word in words.split()
+)
 
 
 def exported(file: Path) -> Iterator[str]:
     """The names in `__all__` of a module; without one, those that it imports from its own package."""
     tree = ast.parse(file.read_text("utf-8"))
     names = [each for node in tree.body for each in _listed(node)]
-    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level)
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and _is_own(node, file))
     yield from names or (alias.asname or alias.name for node in imports for alias in node.names)
+
+
+def _is_own(node: ast.ImportFrom, file: Path) -> bool:
+    return bool(node.level) or (node.module or "").split(".")[0] == file.parent.parent.name
 
 
 def _listed(node: ast.stmt) -> Iterable[str]:
@@ -45,6 +67,22 @@ def matching(pattern: str, *files: str, folder: Path) -> Iterator[str]:
     for glob in files:
         for file in sorted(folder.glob(glob)):
             yield from re.findall(pattern, file.read_text("utf-8"))
+
+
+def methods(*places: str, folder: Path) -> Iterator[str]:
+    """The public methods of classes; a place is a file and a class, `client.py:Client`."""
+    for place in places:
+        path, name = place.split(":")
+        body = ast.parse((folder / path).read_text("utf-8")).body
+        found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == name]
+        for node in (each for one in found for each in one.body):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                yield node.name
+
+
+def functions(*files: str, folder: Path) -> Iterator[str]:
+    """The public functions of modules."""
+    yield from matching(r"(?m)^(?:async )?def ([a-z]\w*)", *files, folder=folder)
 
 
 def of_modules(*modules: str, folder: Path) -> Iterator[str]:
@@ -73,7 +111,28 @@ READERS: dict[str, list[tuple[str, Callable[..., Iterator[str]]]]] = {
         ("mlflow", partial(of_modules, "genai", "genai/scorers", "genai/judges", "genai/datasets", "metrics")),
         ("mlflow", partial(of_modules, "metrics/genai")),
     ],
-    "phoenix": [("phoenix/evals", partial(of_modules, "", "metrics"))],
+    "phoenix": [
+        ("phoenix/evals", partial(of_modules, "", "metrics")),
+        ("phoenix/client", partial(of_modules, "")),
+        ("phoenix/client", partial(functions, "experiments/__init__.py")),
+        ("phoenix/client/resources", partial(methods, "datasets/__init__.py:Datasets", "spans/__init__.py:Spans")),
+        ("phoenix/client/resources", partial(methods, "experiments/__init__.py:Experiments")),
+    ],
+    "langsmith": [
+        ("langsmith", partial(of_modules, "", "evaluation", "testing")),
+        ("langsmith", partial(methods, "client.py:Client")),
+        ("openevals", partial(of_modules, "", "prompts", "simulators", "trajectory", "json", "string")),
+        ("openevals", partial(functions, "code/*.py", "json/*.py", "string/*.py")),
+        ("agentevals", partial(of_modules, "trajectory", "graph_trajectory")),
+        ("agentevals", partial(functions, "trajectory/*.py", "graph_trajectory/*.py")),
+    ],
+    "trulens": [
+        ("trulens", partial(of_modules, "core", "feedback", "dashboard", "apps/langchain")),
+        ("trulens/feedback", partial(methods, "llm_provider.py:LLMProvider", "groundtruth.py:GroundTruthAgreement")),
+        ("trulens/feedback", partial(methods, "groundtruth.py:GroundTruthAggregator", "embeddings.py:Embeddings")),
+        ("trulens/core", partial(methods, "session.py:TruSession")),
+    ],
+    "opik": [("opik", partial(of_modules, "", "evaluation", "evaluation/metrics"))],
     "lm-eval": [
         ("lm_eval", partial(matching, r'metric="([^"]+)"', "api/metrics.py")),
         ("lm_eval", partial(matching, r'register_(?:filter|aggregation)\(\s*"([^"]+)"', "filters/*.py", "api/*.py")),
@@ -97,10 +156,10 @@ def missing(system: str, names: Iterable[str]) -> list[str]:
     prefixes = [name.key for name in rows if name.is_prefix]
     found: list[str] = []
     for name in dict.fromkeys(names):
-        own = Name(name)
+        own = Name(ASYNC.sub("", name))
         is_known = any(row.likeness(own) >= 2 or row.words[-len(own.words) :] == own.words for row in rows)
         is_known |= own.key.startswith(tuple(prefixes))
-        if not is_known and name not in INTERNAL:
+        if not is_known and name not in INTERNAL and not name.endswith("Error"):
             found.append(name)
     return found
 

@@ -30,7 +30,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _IMPORT = re.compile(r"(?:from\s+\S+\s+)?import\s+(?:type\s+)?\{?([^}]+?)\}?(?:\s+from\s+.*)?", re.DOTALL)
 _EXTENSION = re.compile(r"(?<=[\w*])\.(?:ya?ml|jsonl?|csv|py|[jt]s|toml|txt)$")
 _LAUNCHER = re.compile(r"(?:\$ |(?:npx|pnpm|uvx|uv run|python -m) |new )+")
-_AFFIXES = {"create", "make", "new", "get", "metric", "scorer", "evaluator", "grader", "llm", "code", "score"}
+_AFFIXES = {"create", "make", "new", "get", "metric", "scorer", "evaluator", "grader", "llm", "code", "score", "async"}
 """Words at the ends of a name that don't tell names apart: `createBiasScorer`, `BiasMetric`."""
 _NO_WORDS = frozenset(
     (
