@@ -20,12 +20,10 @@ from evalstone.results.endings import ExitCode
 
 NAME, MAIN = "evalstone", "SKILL.md"
 PLACES: Mapping[str, str] = {
-    ".agents/skills": "Codex, and other agents",
-    ".claude/skills": "Claude Code",
-    ".github/skills": "GitHub Copilot",
-    ".cursor/skills": "Cursor",
+    ".agents/skills": "Codex, Gemini CLI, GitHub Copilot CLI, OpenCode",
+    ".claude/skills": "Claude Code, GitHub Copilot CLI, OpenCode",
 }
-"""Where coding agents look for skills: in a project, and most of them also in the home folder."""
+"""Where these coding agents look for skills in a project."""
 
 
 def _files(_: Mapping[str, Any], _beginning: str) -> list[str]:
