@@ -56,12 +56,72 @@ def test_the_reference_has_every_public_module_and_name() -> None:
     assert set(public_modules()) - set(make_site.public_modules()) == set()
 
 
+def test_a_large_module_has_a_list_of_its_names_and_a_page_for_each_topic() -> None:
+    pages = {(module, topic): text for module, topic, text in make_site.api_pages()}
+    for module, topics in make_site.TOPICS.items():
+        assert [topic for of, topic in pages if of == module] == ["", *topics]
+        for topic in topics:
+            shown = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", pages[module, topic], re.MULTILINE)
+            assert 0 < len(shown) < 40
+            assert all(f"[`{name}`]({module}/" in pages[module, ""] for name in shown)
+    comparison = "evalstone.results/comparisons-and-gates.md#evalstone.results.Comparison"
+    assert (
+        f"| [`Comparison`]({comparison}) | Runs compared with a baseline, sample by sample. |"
+        in pages["evalstone.results", ""]
+    )
+
+
+def test_a_name_without_a_topic_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(make_site.TOPICS, "evalstone.results", {"Runs": ("results.run.",)})
+    with pytest.raises(SystemExit, match=r"0 topics of evalstone\.results for results\.compare, which has Comparison"):
+        make_site.topic_of("evalstone.results", "Comparison")
+
+
+def built(folder: Path, text: str) -> Path:
+    """A built site with one page and one schema."""
+    (folder / "schemas").mkdir(parents=True)
+    (folder / "schemas" / f"{text}.json").write_text("{}")
+    for name in ("404.html", "index.html", "llms.txt", "llms-full.txt"):
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_sites_of_versions_are_beside_each_other_newest_first(tmp_path: Path) -> None:
+    into = tmp_path / "all"
+    for version in ("0.9.0", "0.10.0", "0.9.1", "0.2.5"):
+        make_site.add(built(tmp_path / version, version), into, version)
+    rows = json.loads((into / "versions.json").read_text("utf-8"))
+    assert [(row["version"], row["title"], row["aliases"]) for row in rows] == [
+        ("0.10", "0.10.0", ["latest"]),
+        ("0.9", "0.9.1", []),
+        ("0.2", "0.2.5", []),
+    ]
+    assert {row["version"]: (into / row["version"] / "index.html").read_text() for row in rows} == {
+        row["version"]: row["title"] for row in rows
+    }
+    assert "url=0.10/" in (into / "index.html").read_text("utf-8")
+    assert (into / "llms.txt").read_text() == "0.10.0"
+    assert {file.name for file in (into / "schemas").iterdir()} == {
+        "0.9.0.json",
+        "0.10.0.json",
+        "0.9.1.json",
+        "0.2.5.json",
+    }
+
+
+@pytest.mark.parametrize("version", ["0.2.0.dev1", "0.2", "1.0.0rc1"])
+def test_only_a_release_has_a_site_beside_others(version: str) -> None:
+    with pytest.raises(SystemExit, match=rf"^{re.escape(version)} isn't a release"):
+        make_site.minor_of(version)
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_a_dead_link_and_has_every_public_name(tmp_path: Path) -> None:
     html = make_site.build(tmp_path)
     for module in public_modules():
-        page = (html / f"api/{module}/index.html").read_text("utf-8")
-        shown = set(re.findall(rf'id="{re.escape(module)}\.(\w+)"', page))
+        pages = [html / f"api/{module}/index.html", *(html / f"api/{module}").glob("*/index.html")]
+        text = "".join(page.read_text("utf-8") for page in pages)
+        shown = set(re.findall(rf'id="{re.escape(module)}\.(\w+)"', text))
         names = {
             name: getattr(importlib.import_module(module), name) for name in importlib.import_module(module).__all__
         }

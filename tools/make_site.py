@@ -1,13 +1,26 @@
 """Build the documentation site in `.site/html`: `make site`.
 
+    python -m tools.make_site [--into FOLDER]
+
 `docs/index.md` is the only list of pages: the navigation and `llms.txt` have its sections and its order. The API
-reference has a page for each public module. A link or an anchor that leads nowhere ends the build.
+reference has a page for each public module, and for each topic of the largest ones. A link or an anchor that leads
+nowhere ends the build.
+
+`--into` adds the site of this version to a folder with those of others, from which readers choose in the header:
+
+    FOLDER/index.html        leads to the newest version
+    FOLDER/versions.json     the versions, newest first
+    FOLDER/0.1/              the site of 0.1.0, which one of 0.1.1 replaces
+    FOLDER/schemas/          the JSON schemas of all versions
 """
 
 from __future__ import annotations
 
+import argparse
+import ast
 import functools
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -18,7 +31,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +48,66 @@ MOVED = {
     "SECURITY.md": "security.md",
 }
 """Pages of the repository that have another name on the site."""
+REDIRECT = """\
+<!doctype html>
+<meta charset="utf-8">
+<title>evalstone</title>
+<meta http-equiv="refresh" content="0; url={0}/">
+<a href="{0}/">evalstone {0}</a>
+"""
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]*)(?P<anchor>#[^)\s]+)?(?=\))")
 _FENCE = re.compile(r"^( *```).*?^\1 *$", re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r"\[(?P<title>[^\]]+)\]\((?P<path>[^)#:]+)[^)]*\)")
+
+
+TOPICS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "evalstone": {
+        "Evaluate": ("api.", "run.budget.", "run.notifier.", "run.plan.", "run.planning.", "targets."),
+        "Samples and scores": ("datasets.", "types."),
+        "Runs and comparisons": ("compat.", "results.", "run.data_check.", "run.saved."),
+        "Judges": ("judge_quality.", "judges.", "models."),
+        "Scorers": ("_core.prompts.", "questions.", "scorers."),
+        "Production": ("live.",),
+        "Errors": ("errors.",),
+    },
+    "evalstone.results": {
+        "Runs": (
+            "results.columns.",
+            "results.endings.",
+            "results.estimate.",
+            "results.files.",
+            "results.record_tables.",
+            "results.run.",
+            "results.several_runs.",
+            "results.slices.",
+            "results.summary.",
+            "results.trials.",
+        ),
+        "Comparisons and gates": (
+            "results.compare.",
+            "results.drift.",
+            "results.gate.",
+            "results.gate_criteria.",
+            "results.missing_scores.",
+            "results.power_analysis.",
+        ),
+        "Calibrations": (
+            "results.agreement_slices.",
+            "results.calibration.",
+            "results.corrections.",
+            "results.disagreements.",
+            "results.human_labels.",
+            "results.judge_comparison.",
+            "results.judge_verdict.",
+            "results.measures.",
+            "results.members.",
+            "results.saved_calibrations.",
+        ),
+        "Alignments and audits": ("results.alignment.", "results.audit."),
+        "Data checks": ("results.data_check.",),
+    },
+}
+"""The topics of the modules whose names are too many for one page, with the beginnings of where a topic's names are."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +210,8 @@ def _entries(text: str, named: set[str]) -> Iterator[Entry]:
             yield Entry(title, known[source], about, below)
 
 
-def api_pages() -> Iterator[tuple[str, str]]:
-    """A page for each public module, functions first: its name, and its text."""
+def api_pages() -> Iterator[tuple[str, str, str]]:
+    """The pages of each public module: the module, the topic or "" for its first page, and the text."""
     for name in public_modules():
         module = importlib.import_module(name)
         names: dict[int, list[str]] = {}
@@ -151,10 +221,56 @@ def api_pages() -> Iterator[tuple[str, str]]:
             if not inspect.ismodule(value := getattr(module, public)):
                 names.setdefault(id(value), []).append(public)
         parts = [f"# {name}", inspect.getdoc(module) or ""]
-        for first, *others in names.values():
-            parts.append(f"::: {name}.{first}")
-            parts += [f'<a id="{name}.{other}"></a>`{other}` is another name of it.' for other in others]
-        yield name, "\n\n".join(parts) + "\n"
+        entries = {first: _entry(name, first, others) for first, *others in names.values()}
+        if name not in TOPICS:
+            yield name, "", "\n\n".join([*parts, *entries.values()]) + "\n"
+            continue
+        topics = {public: topic_of(name, public) for public in entries}
+        table = [
+            f"| [`{public}`]({_page_of(name, topics[public])}#{name}.{public}) | {_summary(getattr(module, public))} |"
+            for public in sorted(entries, key=str.lower)
+        ]
+        yield name, "", "\n\n".join([*parts, "\n".join(["| name | what it is |", "|---|---|", *table])]) + "\n"
+        for topic in TOPICS[name]:
+            own = [entry for public, entry in entries.items() if topics[public] == topic]
+            yield name, topic, "\n\n".join([f"# {topic}", f"From `{name}`.", *own]) + "\n"
+
+
+def _entry(module: str, first: str, others: Sequence[str]) -> str:
+    aliases = [f'<a id="{module}.{other}"></a>`{other}` is another name of it.' for other in others]
+    return "\n\n".join([f"::: {module}.{first}", *aliases])
+
+
+def _summary(value: Any) -> str:
+    """The first sentence about a class or a function."""
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
+        return "A type alias."
+    paragraph = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.?])(?: |$)|:(?: |$)", paragraph)[0].replace("|", "\\|")
+
+
+def _page_of(module: str, topic: str) -> str:
+    """The page of a topic, from that of its module."""
+    return f"{module}/{topic.lower().replace(' ', '-')}.md"
+
+
+def topic_of(module: str, public: str) -> str:
+    """The topic of a public name, by the module from which its stub imports it."""
+    source = _sources_of(module)[public].removeprefix("evalstone.")
+    fits = [topic for topic, begins in TOPICS[module].items() if f"{source}.".startswith(begins)]
+    if len(fits) != 1:
+        raise SystemExit(f"TOPICS has {len(fits)} topics of {module} for {source}, which has {public}; expected: 1")
+    return fits[0]
+
+
+@functools.cache
+def _sources_of(module: str) -> Mapping[str, str]:
+    found = importlib.util.find_spec(module)
+    assert found
+    assert found.origin
+    tree = ast.parse(Path(found.origin).with_suffix(".pyi").read_text("utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {name.asname or name.name: node.module or "" for node in imports for name in node.names}
 
 
 def public_modules() -> Sequence[str]:
@@ -163,8 +279,8 @@ def public_modules() -> Sequence[str]:
     return re.findall(r"^\| `(evalstone[\w.]*)` \|", table, flags=re.MULTILINE)
 
 
-def write(site: Path = SITE) -> None:
-    """Write the pages and the configuration into a folder."""
+def write(site: Path = SITE, version: str = "") -> None:
+    """Write the pages and the configuration into a folder. version: the folder of the site beside those of others."""
     about = project()
     urls = about["urls"]
     pages = site / "docs"
@@ -177,11 +293,15 @@ def write(site: Path = SITE) -> None:
     shutil.copy(ROOT / "tools/site.css", pages)
     shutil.copytree(ROOT / "schemas", pages / "schemas")  # whose `$id` is their address here
     modules: list[Entry] = []
-    for module, text in api_pages():
-        page = f"api/{module}.md"
-        (pages / "api").mkdir(exist_ok=True)
+    for module, topic, text in api_pages():
+        page = f"api/{_page_of(module, topic) if topic else f'{module}.md'}"
+        (pages / page).parent.mkdir(parents=True, exist_ok=True)
         (pages / page).write_text(text, "utf-8")
-        modules.append(Entry(module, page))
+        if topic:
+            of = modules.pop()
+            modules.append(replace(of, entries=(*of.entries, Entry(topic, page))))
+        else:
+            modules.append(Entry(module, page))
     sections = tuple(
         Entry(one.title, entries=(*one.entries, Entry("Python", entries=tuple(modules))))
         if one.title == "Reference"
@@ -191,11 +311,13 @@ def write(site: Path = SITE) -> None:
     settings = {
         "site_name": about["name"],
         "site_description": about["description"],
-        "site_url": urls["Documentation"],
+        "site_url": urls["Documentation"] + (f"{version}/" if version else ""),
         "repo_url": urls["Repository"],
         "nav": [{"Home": HOME}, *(section.nav() for section in sections), {"All pages": CONTENTS}],
         "llms": {one.title: [{page.page: page.about} for page in one.pages()] for one in sections},
     }
+    if version:
+        settings["extra"] = {"version": {"provider": "mike"}}
     (site / "zensical.toml").write_text(configuration(settings), "utf-8")
 
 
@@ -215,13 +337,50 @@ def _toml(value: str | Sequence[Any] | Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def build(site: Path = SITE) -> Path:
+def build(site: Path = SITE, version: str = "") -> Path:
     """Write the site's sources into a folder, and build it there: the folder of its pages."""
-    write(site)
+    write(site, version)
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     subprocess.run(command, cwd=site, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     return site / "html"
 
 
+def add(built: Path, into: Path, version: str) -> None:
+    """Put a built site into a folder of versions, in place of one of the same minor version."""
+    minor = minor_of(version)
+    into.mkdir(parents=True, exist_ok=True)
+    file = into / "versions.json"
+    there = {each["version"]: each["title"] for each in json.loads(file.read_text("utf-8"))} if file.is_file() else {}
+    there[minor] = version
+    newest, *older = sorted(there, key=_order, reverse=True)
+    shutil.rmtree(into / minor, ignore_errors=True)
+    shutil.copytree(built, into / minor)
+    shutil.copytree(built / "schemas", into / "schemas", dirs_exist_ok=True)
+    for name in ("404.html", "llms.txt", "llms-full.txt"):
+        shutil.copy(into / newest / name, into)
+    (into / "index.html").write_text(REDIRECT.format(newest), "utf-8")
+    (into / ".nojekyll").touch()
+    rows = [{"version": each, "title": there[each], "aliases": []} for each in (newest, *older)]
+    rows[0]["aliases"] = ["latest"]
+    file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+
+
+def minor_of(version: str) -> str:
+    """The folder of a version: 0.1 of 0.1.2."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise SystemExit(f"{version} isn't a release; versions of the site are of releases, such as 0.1.0")
+    return version.rpartition(".")[0]
+
+
+def _order(minor: str) -> tuple[int, ...]:
+    return tuple(map(int, minor.split(".")))
+
+
 if __name__ == "__main__":
-    build()
+    parser = argparse.ArgumentParser(description="Build the documentation site in .site/html.")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="Add it to the versions in this folder.")
+    if (folder := parser.parse_args().into) is None:
+        build()
+    else:
+        number = project()["version"]
+        add(build(version=minor_of(number)), folder, number)

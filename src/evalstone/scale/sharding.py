@@ -64,7 +64,10 @@ def score_shard(
         ledger: A ledger on PostgreSQL, which all shards share; None for none. Without one, each process pays for its
             own questions, and the answers for a block that isn't finished are lost with its process.
         concurrency: Maximum number of judge calls in flight, in this process.
-        map, split, encoding, sheet: How the samples are read, as for `load`.
+        map: Sample field to column, as for `load`.
+        split: The separator of the passages in a text, as for `load`.
+        encoding: The encoding of a text file, as for `load`.
+        sheet: The sheet of an Excel file, as for `load`.
         keep_reasoning: Whether reasoning in front of an output is scored as a part of it.
         cache: Whether to reuse answers from the ledger.
         budget: Maximum cost in US dollars: of all shards with a ledger, of this process without one.
