@@ -63,8 +63,8 @@ def test_a_large_module_has_a_list_of_its_names_and_a_page_for_each_topic() -> N
         for topic in topics:
             shown = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", pages[module, topic], re.MULTILINE)
             assert 0 < len(shown) < 40
-            assert all(f"[`{name}`]({module}/" in pages[module, ""] for name in shown)
-    comparison = "evalstone.results/comparisons-and-gates.md#evalstone.results.Comparison"
+            assert all(f"| [`{name}`](" in pages[module, ""] for name in shown)
+    comparison = "comparisons-and-gates.md#evalstone.results.Comparison"
     assert (
         f"| [`Comparison`]({comparison}) | Runs compared with a baseline, sample by sample. |"
         in pages["evalstone.results", ""]

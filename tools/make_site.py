@@ -227,7 +227,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
             continue
         topics = {public: topic_of(name, public) for public in entries}
         table = [
-            f"| [`{public}`]({_page_of(name, topics[public])}#{name}.{public}) | {_summary(getattr(module, public))} |"
+            f"| [`{public}`]({_file_of(topics[public])}#{name}.{public}) | {_summary(getattr(module, public))} |"
             for public in sorted(entries, key=str.lower)
         ]
         yield name, "", "\n\n".join([*parts, "\n".join(["| name | what it is |", "|---|---|", *table])]) + "\n"
@@ -249,9 +249,9 @@ def _summary(value: Any) -> str:
     return re.split(r"(?<=[.?])(?: |$)|:(?: |$)", paragraph)[0].replace("|", "\\|")
 
 
-def _page_of(module: str, topic: str) -> str:
-    """The page of a topic, from that of its module."""
-    return f"{module}/{topic.lower().replace(' ', '-')}.md"
+def _file_of(topic: str) -> str:
+    """The page of a topic, in the folder of its module."""
+    return f"{topic.lower().replace(' ', '-') or 'index'}.md"
 
 
 def topic_of(module: str, public: str) -> str:
@@ -294,7 +294,7 @@ def write(site: Path = SITE, version: str = "") -> None:
     shutil.copytree(ROOT / "schemas", pages / "schemas")  # whose `$id` is their address here
     modules: list[Entry] = []
     for module, topic, text in api_pages():
-        page = f"api/{_page_of(module, topic) if topic else f'{module}.md'}"
+        page = f"api/{module}/{_file_of(topic)}"
         (pages / page).parent.mkdir(parents=True, exist_ok=True)
         (pages / page).write_text(text, "utf-8")
         if topic:

@@ -119,9 +119,9 @@ def test_a_large_matrix_comes_in_pages(
     assert "Choose another factor under Columns to see all cells." in page.words
     assert page.links("^/experiments/[^.]*across=heat$")
     data = client.get(f"{ADDRESS}.json?across=heat").json
-    others = client.get(data["following"]).json
+    others = client.get(data["next"]).json
     assert [each["run"] for each in (*data["cells"], *others["cells"])] == [run.id for run in runs.values()]
-    assert others["following"] is None
+    assert others["next"] is None
     assert len(client.get(f"{ADDRESS}.csv").text.splitlines()) == 9
     assert client.get(f"{ADDRESS}?after=x").status == 400
 

@@ -437,7 +437,7 @@ def test_many_streams_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     while address:
         data = client.get(address).json
         listed += [each["stream"] for each in data["scorers"]]
-        address = data["following"]
+        address = data["next"]
     assert len(listed) == len({*listed}) == len(names)
     assert len(client.get("/live.csv").text.splitlines()) == 1 + len(names)
     assert "It has , a/b, c, d\\ud800, s00" in client.get("/live/none").words

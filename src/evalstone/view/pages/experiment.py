@@ -472,7 +472,7 @@ def _data(
         "n_expected": total,
         "cost": found.cost,
         "cells": [_cell_data(library, found, cell, compared) for cell in cells],
-        "following": following or None,
+        "next": following or None,
     }
 
 

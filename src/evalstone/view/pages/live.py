@@ -56,7 +56,7 @@ def live_page(library: Library, request: Request) -> Response:
         found = [Stream.of(ledger, library.readings, cards, name, LiveQuery()) for name in shown]
     following = with_query(f"/live{suffix}", [("after", shown[-1])]) if len(rest) > len(shown) else ""
     if suffix == JSON:
-        return json_data({"scorers": [*_lines(found)], "following": following or None})
+        return json_data({"scorers": [*_lines(found)], "next": following or None})
     return page(
         "live.html",
         title="Live scores",
@@ -355,5 +355,5 @@ def _data(stream: Stream, listed: ScoreList, following: str) -> dict[str, Any]:
         "hours": figures.step,
         "coverage": stream.coverage.to_dict(),
         "scores": listed.to_dict()["scores"],
-        "next": following,
+        "next": following or None,
     }
