@@ -360,8 +360,10 @@ def add(built: Path, into: Path, version: str) -> None:
         shutil.copy(into / newest / name, into)
     (into / "index.html").write_text(REDIRECT.format(newest), "utf-8")
     (into / ".nojekyll").touch()
-    rows = [{"version": each, "title": there[each], "aliases": []} for each in (newest, *older)]
-    rows[0]["aliases"] = ["latest"]
+    rows = [
+        {"version": each, "title": there[each], "aliases": ["latest"] if each == newest else []}
+        for each in (newest, *older)
+    ]
     file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 
 

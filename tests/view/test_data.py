@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from evalstone import Live, calibrate, evaluate
+from evalstone import Live, Run, calibrate, evaluate
 from evalstone.ledger.labels import Label, Mode, ModeLabel, assign_mode, write_label, write_mode
 from evalstone.ledger.store import Ledger
 from evalstone.run.experiment_cells import in_experiment
@@ -41,7 +41,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Client, Mapping[str
         for n, (output, passage) in enumerate(ANSWERS)
     ]
     scorers = ["faithfulness", "keyword_coverage"]
-    runs = []
+    runs: list[Run] = []
     for name in ("nightly", "branch"):
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         with in_experiment(StoredCell(experiment="prompts", name=name, factors={"style": name})):
@@ -51,7 +51,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Client, Mapping[str
     with Live("faithfulness", judge="lexical", stream="shop", sampling=1.0, ledger=url) as live:
         live.submit(input="When?", output="In 1915.", context=["Alan was born in 1912."])
         live.flush()
-    at = {"run": runs[0].id, "sample": "s1", "annotator": "ada"}
+    at: dict[str, Any] = {"run": runs[0].id, "sample": "s1", "annotator": "ada"}
     signature = runs[0]["faithfulness"].info.signature
     with Ledger(url) as ledger:
         write_label(ledger, Label(**at, signature=signature, value=0.0, note="a wrong year", chosen="random"))
@@ -82,22 +82,25 @@ def test_every_route_with_data_is_described() -> None:
     }
 
 
-def problems(example: Any, actual: Any, at: str = "") -> list[str]:
+def problems(example: object, actual: object, at: str = "") -> list[str]:
     """Where an example has what the data don't: fields, or values of another kind."""
     if example is None or actual is None:
         return []
-    if isinstance(example, dict) and isinstance(actual, dict):
-        missing = [f"{at}.{name}" for name in example if name not in actual]
-        return missing + [
-            problem
-            for name in example.keys() & actual.keys()
-            for problem in problems(example[name], actual[name], f"{at}.{name}")
-        ]
-    if isinstance(example, list) and isinstance(actual, list):
-        return [problem for one in example for problem in (problems(one, actual[0], f"{at}[]") if actual else [at])]
-    numbers = (int, float)
-    same = type(example) is type(actual) or (isinstance(example, numbers) and isinstance(actual, numbers))
-    return [] if same else [f"{at} is {actual!r}"]
+    if kind(example) != kind(actual):
+        return [f"{at} is {actual!r}"]
+    if isinstance(example, dict):
+        shown, there = cast("dict[str, object]", example), cast("dict[str, object]", actual)
+        missing = [f"{at}.{name}" for name in shown if name not in there]
+        both = [name for name in shown if name in there]
+        return missing + [each for name in both for each in problems(shown[name], there[name], f"{at}.{name}")]
+    if isinstance(example, list):
+        ones, first = cast("list[object]", example), next(iter(cast("list[object]", actual)), None)
+        return [each for one in ones for each in problems(one, first, f"{at}[]")]
+    return []
+
+
+def kind(value: object) -> str:
+    return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
 @pytest.mark.parametrize("route", SECTIONS)
@@ -111,7 +114,7 @@ def test_the_data_have_the_fields_that_are_described(route: str, pages: tuple[Cl
     assert (reply.status, reply.headers["content-type"]) == (200, "application/json"), reply.text[:200]
     example = json.loads(text.partition("```json\n")[2].partition("```")[0])
     assert problems(example, reply.json) == []
-    first = reply.json[0] if isinstance(reply.json, list) else reply.json
+    first: dict[str, Any] = next(iter(reply.json)) if isinstance(example, list) else reply.json
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     described = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
     if "*" in described:
