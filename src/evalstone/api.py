@@ -17,6 +17,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location
 from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping, unknown_field
+from evalstone.datasets.reading import Reading
 from evalstone.errors import ConfigError, invalid
 from evalstone.judges.base import JudgeSpec, MemberCalls
 from evalstone.ledger.base import DEFAULT_LEDGER
@@ -55,6 +56,9 @@ async def aevaluate(
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
     map: ColumnMapping | None = None,
+    split: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
     limit: int | None = None,
     keep_reasoning: bool = False,
     cache: bool = True,
@@ -87,7 +91,7 @@ async def aevaluate(
             resumes. None stores nothing.
         progress: Whether to show a progress bar, and what takes long before it; by default only in terminals and
             notebooks.
-        map: Sample field to column name.
+        map, split, encoding, sheet: How the samples are read, as for `load`.
         limit: Score only the first samples, this many; None for all.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
             of it. By default, it is left out, and the run says in how many outputs.
@@ -103,7 +107,8 @@ async def aevaluate(
         tags: One or more tags for the run.
         engine: Score blocks of samples on an engine: "ray", which starts Ray on this machine, or "ray:ADDRESS" of a
             cluster. Then the samples are a path or an address, the ledger is on PostgreSQL or none, and nothing but
-            samples, scorers, judge, concurrency, map, keep_reasoning, cache, budget, name and tags can be set.
+            samples, scorers, judge, concurrency, map, split, encoding, sheet, keep_reasoning, cache, budget, name and
+            tags can be set.
         out: The results folder of a run on an engine, a path or an address. Blocks that are there aren't scored again.
         keep: How much a run on an engine keeps of each record: `all`; `evidence`, which leaves out the judge calls; or
             `scores`, which also leaves out evidence and the reasons of scores.
@@ -122,6 +127,7 @@ async def aevaluate(
     check_argument("keep", keep, Keep)
     check_argument("tags", tags, Annotated[Any, _TAGS])
     labels = (tags,) if isinstance(tags, str) else tuple(tags)
+    reading = Reading(map=map, split=split, encoding=encoding, sheet=sheet)
     if progress is None:  # a terminal or a notebook
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     with contextlib.ExitStack() as stack:
@@ -140,12 +146,12 @@ async def aevaluate(
                     _on_engine,
                     engine,
                     samples,
+                    reading,
                     out,
                     scorers=specs_of(scorers),
                     judge=judge,
                     ledger=ledger,
                     concurrency=concurrency,
-                    map=map,
                     keep_reasoning=keep_reasoning,
                     cache=cache,
                     budget=budget,
@@ -161,12 +167,12 @@ async def aevaluate(
             target=target,
             trials=trials,
             user=user,
-            map=map,
+            reading=reading,
             limit=limit,
             keep_reasoning=keep_reasoning,
             ledger=ledger,
         )
-        await acheck_cases(plan.dataset, plan.scorers, samples, map=map)
+        await acheck_cases(plan.dataset, plan.scorers, samples, reading)
         bar = None
         if progress:
             from evalstone.report.progress import progress_bar  # noqa: PLC0415 - as above
@@ -191,18 +197,17 @@ async def aevaluate(
 def _on_engine(
     engine: str,
     samples: object,
+    reading: Reading,
     out: str | Path | None,
     *,
     ledger: str | Path | None,
-    map: ColumnMapping | None,
     keep: Keep,
     name: str,
     tags: tuple[str, ...],
     **settings: Any,
 ) -> Run:
     """The run on an engine. settings: the others of `Scoring`."""
-    from evalstone.datasets.reading import Reading  # noqa: PLC0415 - only for blocks, as the following
-    from evalstone.scale.engines import parse_engine  # noqa: PLC0415
+    from evalstone.scale.engines import parse_engine  # noqa: PLC0415 - only for blocks, as the following
     from evalstone.scale.runs import run_on  # noqa: PLC0415
     from evalstone.scale.scoring import Scoring  # noqa: PLC0415
 
@@ -212,8 +217,7 @@ def _on_engine(
     if out is None:
         raise ConfigError(Setting("engine"), " needs a results folder: ", Setting("out", ...))
     check_names(name, tags)
-    scoring = Scoring(ledger=ledger, **settings)
-    reading, folder = Reading(map=map), Location.of(out)
+    scoring, folder = Scoring(ledger=ledger, **settings), Location.of(out)
     return run_on(parse_engine(engine), str(samples), scoring, folder, reading=reading, keep=keep, name=name, tags=tags)
 
 
@@ -227,6 +231,9 @@ async def adry_run(
     user: UserSpec | None = None,
     ledger: str | Path | None = DEFAULT_LEDGER,
     map: ColumnMapping | None = None,
+    split: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
     limit: int | None = None,
     keep_reasoning: bool = False,
     cache: bool = True,
@@ -240,6 +247,7 @@ async def adry_run(
         ConfigError: The evaluation can't run.
     """
     check_flags(cache=cache)
+    reading = Reading(map=map, split=split, encoding=encoding, sheet=sheet)
     from evalstone.run.dry_run import estimate  # noqa: PLC0415 - the lexical judge
 
     plan = plan_for(
@@ -249,12 +257,12 @@ async def adry_run(
         target=target,
         trials=trials,
         user=user,
-        map=map,
+        reading=reading,
         limit=limit,
         keep_reasoning=keep_reasoning,
         ledger=ledger,
     )
-    await acheck_cases(plan.dataset, plan.scorers, samples, map=map)
+    await acheck_cases(plan.dataset, plan.scorers, samples, reading)
     return await estimate(plan, ledger=ledger if cache else None)
 
 

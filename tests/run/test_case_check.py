@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from evalstone.datasets import Dataset
+from evalstone.datasets.reading import AS_FOUND
 from evalstone.run.case_check import check_cases
 from evalstone.scorers import Faithfulness, Repeated, Rubric, Scorer, parse_scorer
 from evalstone.types import Sample
@@ -36,6 +37,6 @@ def test_samples_are_read_only_for_scorers_that_check_them(scorers: list[Scorer]
     samples = cast("Dataset", Unread())
     if reads:
         with pytest.raises(Read):
-            check_cases(samples, scorers, [])
+            check_cases(samples, scorers, [], AS_FOUND)
     else:
-        check_cases(samples, scorers, [])
+        check_cases(samples, scorers, [], AS_FOUND)

@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -34,7 +35,7 @@ from evalstone.judges import Cascade, LexicalJudge, LoggingJudge, Panel
 from evalstone.models.model import LanguageModel
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.record_tables import KEEPS, Keep, record_tables
-from evalstone.scale import ScoreBatches, merge, runs, score_shard
+from evalstone.scale import ScoreBatches, engines, merge, runs, score_shard
 from evalstone.scale.runs import missing_blocks, planned, run_on, run_shard, scoring_blocks, shard_of, surveying
 from evalstone.scale.scoring import OpenScoring, Scored, Scoring
 from evalstone.scale.survey import PartSurvey
@@ -636,7 +637,7 @@ class Elsewhere:
 
     name, workers = "elsewhere", 1
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, _spec: str = "") -> None:
         self._folder = folder
 
     def __enter__(self) -> Elsewhere:
@@ -663,6 +664,36 @@ def test_workers_may_run_in_another_folder(tmp_path: Path, monkeypatch: pytest.M
     run = run_on(Elsewhere(tmp_path / "elsewhere"), name, Scoring(scorers="exact_match"), Location.of("out"))
     assert told(run) == told(evaluate(name, "exact_match", ledger=None))
     assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+def test_evaluate_reads_data_alike_on_an_engine_and_in_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = tmp_path / "d.csv", tmp_path / "out"
+    data.write_text("Antwort,Belege\nÜber Köln,Köln|Es ist über 2000 Jahre alt.\n", encoding="cp1252")
+    how: dict[str, Any] = {
+        "map": {"output": "Antwort", "context": ["Belege"]},
+        "split": {"context": "|"},
+        "encoding": "cp1252",
+    }
+    monkeypatch.setattr(engines, "parse_engine", partial(Elsewhere, tmp_path))
+    one = evaluate(data, "faithfulness", ledger=None, **how)
+    run = evaluate(data, "faithfulness", ledger=None, engine="elsewhere", out=out, **how)
+    assert told(run) == told(one)
+    assert evalstone.dry_run(data, "faithfulness", ledger=None, **how).samples == 1
+    read = [(sample.output, sample.context) for sample in run.samples or ()]
+    assert read == [("Über Köln", ("Köln", "Es ist über 2000 Jahre alt."))]
+    plan = BlockPlan.read(Location.of(out))
+    assert plan is not None
+    assert plan.reading == Reading(**how)
+    write_xlsx(tmp_path / "d.xlsx", {"one": [["output"], ["a"]], "two": [["output"], ["b"]]})
+    for more in ({}, {"engine": "elsewhere", "out": tmp_path / "of-a-sheet"}):
+        found = evaluate(tmp_path / "d.xlsx", Own(), ledger=None, sheet="two", **cast("Any", more))
+        assert [sample.output for sample in found.samples or ()] == ["b"]
+    with pytest.raises(ConfigError, match="encoding is for files"):
+        evaluate([{"output": "a"}], Own(), ledger=None, encoding="cp1252")
+    with pytest.raises(ConfigError, match="unknown sample field 'answer'"):
+        evaluate(data, "faithfulness", ledger=None, map={"answer": "Antwort"}, engine="elsewhere", out=out)
 
 
 def test_a_worker_that_does_not_see_the_plan_scores_nothing(tmp_path: Path) -> None:

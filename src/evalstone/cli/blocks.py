@@ -36,7 +36,6 @@ def run_in_blocks(config: RunConfig) -> int:
     """Run on an engine, or score one shard. config: settings whose own code is imported."""
     from evalstone._core.storage import Location
     from evalstone.cli.config_file import RunConfig
-    from evalstone.datasets.reading import Reading
     from evalstone.scale.engines import parse_engine
     from evalstone.scale.runs import run_on
     from evalstone.scale.scoring import Scoring, check_in_blocks
@@ -69,9 +68,7 @@ def run_in_blocks(config: RunConfig) -> int:
         budget=config.budget,
     )
     with config.naming_file("map", "split", "encoding", "sheet"):
-        reading = Reading(
-            map=config.map or None, split=config.split or None, encoding=config.encoding, sheet=config.sheet
-        )
+        reading = config.reading
         reading.files(config.data)
     if loss := scoring.at_risk():
         to_stderr(loss)

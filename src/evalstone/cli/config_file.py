@@ -46,6 +46,8 @@ from evalstone.results.gate_criteria import CRITERIA
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+    from evalstone.datasets.reading import Reading
+
 TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -252,6 +254,13 @@ class RunConfig(Thresholds, Outputs):
             if value is not None:
                 _check_limits(f"{data}: {one.key}", one, value)
         return config
+
+    @property
+    def reading(self) -> Reading:
+        """How the data is read. Raises ConfigError as `Reading` does."""
+        from evalstone.datasets.reading import Reading  # noqa: PLC0415 - readers, which --help doesn't need
+
+        return Reading(map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
 
     @property
     def batching(self) -> bool:

@@ -163,13 +163,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     with config.naming_file("map", "split", "encoding", "sheet"):
         try:
             with beside(config.folder("data")) as found:
-                dataset = evalstone.load(
-                    config.data,
-                    map=config.map,
-                    split=config.split or None,
-                    encoding=config.encoding,
-                    sheet=config.sheet,
-                )
+                reading = config.reading
+                dataset = evalstone.load(config.data, **reading.to_dict())
             say_found(found)
         except DataError as error:
             if not is_file(config.data):
@@ -200,8 +195,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
             ledger=config.ledger,
         )
     with config.naming_file("data"):
-        reading = {"split": config.split or None, "encoding": config.encoding, "sheet": config.sheet}
-        check_cases(plan.dataset, scorers, config.data, map=config.map, **reading)
+        check_cases(plan.dataset, scorers, config.data, reading)
     with config.naming_file("batch", "batch_files", "wait", "cache", *REQUIRED):
         _check_modes(config, plan)
     with phase("checking the samples"):

@@ -11,6 +11,7 @@ from evalstone._core import sync
 from evalstone._core.json import to_jsonable
 from evalstone.datasets import Samples, load
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.reading import Reading
 from evalstone.errors import DataError
 from evalstone.judge_quality.calibrate import JudgeOptions
 from evalstone.judges.base import JudgeSpec
@@ -90,7 +91,7 @@ async def awrite_rubrics(
     """
     options = JudgeOptions(concurrency=concurrency, cache=cache, budget=budget, map=map, progress=progress, stop=stop)
     dataset = load(data, map=map)
-    await acheck_cases(dataset, [Rubric()], data, map=map)
+    await acheck_cases(dataset, [Rubric()], data, Reading(map=map))
     had = [bool(rubric_of(sample.metadata)) for sample in dataset]
     if all(had):
         raise DataError(f"{dataset.name}: every sample has a rubric already")

@@ -10,33 +10,33 @@ from typing import Any
 
 from evalstone._core.display import excerpt
 from evalstone.datasets import Dataset, Samples
-from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.errors import DataError
 from evalstone.scorers import Scorer
 from evalstone.types import Sample
 
 
-def check_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, **reading: Any) -> None:
+def check_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, reading: Reading) -> None:
     """Raise DataError, with its place in the data, for the first sample whose metadata a scorer can't use.
 
     Args:
         dataset: The samples.
         scorers: The scorers.
         data: What the samples were loaded from.
-        reading: How they were: the other arguments of `check`.
+        reading: How they were.
     """
     for scorer in _checking(scorers):
         if (found := wrong_case(dataset, scorer.check_case)) is not None:
-            raise placed(*found, dataset, data, **reading)
+            raise placed(*found, dataset, data, reading)
 
 
 async def acheck_cases(
-    dataset: Dataset, scorers: Iterable[Scorer], data: Samples, *, map: ColumnMapping | None
+    dataset: Dataset, scorers: Iterable[Scorer], data: Samples, reading: Reading = AS_FOUND
 ) -> None:
     """`check_cases` on a loop, which it doesn't hold up to find the place."""
     for scorer in _checking(scorers):
         if (found := wrong_case(dataset, scorer.check_case)) is not None:
-            raise await asyncio.to_thread(placed, *found, dataset, data, map=map)
+            raise await asyncio.to_thread(placed, *found, dataset, data, reading)
 
 
 def _checking(scorers: Iterable[Scorer]) -> list[Scorer]:
@@ -56,12 +56,12 @@ def wrong_case(
     return None
 
 
-def placed(sample: Sample, error: DataError, dataset: Dataset, data: Samples, **reading: Any) -> DataError:
+def placed(sample: Sample, error: DataError, dataset: Dataset, data: Samples, reading: Reading) -> DataError:
     """The error of a sample with its place in the data; with the ID of the sample if they are a dataset, which doesn't
     know the lines, or can be read only once."""
     from evalstone.run.data_check import check  # noqa: PLC0415 - only errors need it
 
-    problems = check(data, **reading).problems if _can_be_read_again(data) else ()
+    problems = check(data, **reading.to_dict()).problems if _can_be_read_again(data) else ()
     place = next((each.place for each in problems if each.message == str(error)), f"sample {excerpt(sample.id)}")
     return DataError(f"{dataset.name}: {place}: ", error)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from evalstone._core.display import joined
-from evalstone.datasets import Dataset, Samples, load
-from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets import Samples, load
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.judges.base import Judge, JudgeSpec, NoJudge
 from evalstone.judges.parse import parse_judge
@@ -37,14 +37,13 @@ def plan_for(
     target: TargetSpec | None = None,
     trials: int = 1,
     user: UserSpec | None = None,
-    map: ColumnMapping | None = None,
+    reading: Reading = AS_FOUND,
     limit: int | None = None,
     keep_reasoning: bool = False,
     ledger: str | Path | None = None,
 ) -> Plan:
-    """The plan of an evaluation, unchecked. Arguments are those of `evaluate`."""
-    dataset = samples if isinstance(samples, Dataset) else load(samples, map=map)
-    dataset = dataset.first(limit)
+    """The plan of an evaluation, unchecked. Arguments are those of `evaluate`; reading: how the samples are read."""
+    dataset = load(samples, **reading.to_dict()).first(limit)
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
