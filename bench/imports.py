@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from processes import own_peak
+
 from evalstone import import_results
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,7 +192,7 @@ def _import(path: str) -> None:
     runs = import_results(path, ledger=None)
     seconds, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
     records = sum(len(run.records) for run in runs)
-    print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, records]))
+    print(json.dumps([seconds, used.ru_utime + used.ru_stime, own_peak(), records]))
 
 
 def main() -> None:

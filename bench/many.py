@@ -14,15 +14,12 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
+
+from processes import Started
 
 WORDS = ("river", "bridge", "city", "engine", "report", "council", "winter", "garden", "market", "signal", "paper")
 RUN = "run DATA --scorer exact_match --quiet"
@@ -61,17 +58,6 @@ def as_parquet(path: Path) -> Path:
     return path.with_suffix(".parquet")
 
 
-def cost(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, float, float, float]:
-    """The exit code, seconds of the processor, seconds of the clock and megabytes of a command."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "evalstone", *command.split()], cwd=folder, env=environment, stdout=subprocess.DEVNULL
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000_000)
@@ -86,17 +72,15 @@ def main() -> None:
         folder = Path(name)
         write(data := folder / "data.jsonl", options.samples)
         if options.format == "parquet":
-            # In another process: a command's peak of memory is at least that of the process that starts it.
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                data = pool.submit(as_parquet, data).result()
+            data = as_parquet(data)
         print(f"{options.samples:,} samples\n{'':62} {'CPU s':>7} {'wall s':>7} {'MB':>6}")
         for line in COMMANDS:
             if not (line.startswith("run ") or options.only in line):
                 continue
             command = line.replace("DATA", data.name)
-            code, cpu, wall, megabytes = cost(command, folder, environment)
-            failed = "" if code == 0 else f"  exit code {code}"
-            print(f"{command:62} {cpu:7.1f} {wall:7.1f} {megabytes:6.0f}{failed}", flush=True)
+            took = Started([sys.executable, "-m", "evalstone", *command.split()], folder, environment).wait()
+            failed = "" if took.status == 0 else f"  exit code {took.status}"
+            print(f"{command:62} {took.cpu:7.1f} {took.seconds:7.1f} {took.megabytes:6.0f}{failed}", flush=True)
         ledger = (folder / "ledger.db").stat().st_size / 1e6
         print(f"data {data.stat().st_size / 1e6:.0f} MB, ledger {ledger:.0f} MB")
 

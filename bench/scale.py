@@ -21,14 +21,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +34,7 @@ import scale_kills
 import scale_limits
 import scale_same
 import scale_speed
+from processes import Started
 
 from evalstone import Record
 from evalstone._core.storage import Location
@@ -207,15 +206,6 @@ def _finish(folder: Path, samples: int, blocks: int, seed: int, keep: Keep) -> i
     return sum(file.stat().st_size for kind in (BLOCKS, CALLS) for file in (folder / kind).glob("*"))
 
 
-def measured(command: Sequence[str]) -> tuple[float, float, float, int]:
-    """The seconds, seconds of CPU, peak megabytes and exit status of a process."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds, cpu = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-    return seconds, cpu, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
-
-
 def read(samples: int, folder: Path) -> None:
     """Bytes of a record, and what commands take on a run."""
     few = min(samples, 100_000)
@@ -234,9 +224,9 @@ def read(samples: int, folder: Path) -> None:
             "evalstone",
             *(part.format(a=folder / "a", b=folder / "b") for part in arguments),
         ]
-        seconds, cpu, megabytes, status = measured(command)
-        took = f"{seconds:6.1f} s  {cpu:6.1f} s of CPU  {megabytes:6.0f} MB"
-        print(f"{name:18} of {samples * len(SCORERS):,} records: {took}  (status {status})")
+        one = Started(command).wait()
+        took = f"{one.seconds:6.1f} s  {one.cpu:6.1f} s of CPU  {one.megabytes:6.0f} MB"
+        print(f"{name:18} of {samples * len(SCORERS):,} records: {took}  (status {one.status})", flush=True)
 
 
 class Row(NamedTuple):

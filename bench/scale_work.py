@@ -8,13 +8,14 @@ import os
 import random
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from processes import Started, Took
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -141,38 +142,19 @@ def ledger_on_postgresql() -> Generator[str | None]:
         yield url
 
 
-@dataclass(frozen=True)
-class Took:
-    """What a process took."""
-
-    seconds: float
-    cpu: float
-    """Seconds, of the process and of the children that it waited for."""
-    megabytes: float
-    status: int
-
-
 def run(*commands: Sequence[str], cwd: Path) -> list[Took]:
     """Run commands at the same time, each in a process of its own. Raises RuntimeError, with what it printed, if one of
     them doesn't end with 0."""
-    began = time.perf_counter()
     logs = [cwd / f"command-{number}.log" for number in range(len(commands))]
-    processes: dict[int, int] = {}
-    for number, command in enumerate(commands):
-        with logs[number].open("wb") as log:
-            process = subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log)
-        processes[process.pid] = number
-    took: dict[int, Took] = {}
-    while processes:
-        pid, status, usage = os.wait4(-1, 0)
-        if pid not in processes:
-            continue
-        number, code = processes.pop(pid), os.waitstatus_to_exitcode(status)
-        seconds, cpu = time.perf_counter() - began, usage.ru_utime + usage.ru_stime
-        took[number] = Took(seconds, cpu, usage.ru_maxrss / 1024, code)
-        if code:
-            raise RuntimeError(f"{' '.join(commands[number])} ended with {code}: {logs[number].read_text()[-2000:]}")
-    return [took[number] for number in range(len(commands))]
+    started: list[Started] = []
+    for command, path in zip(commands, logs, strict=True):
+        with path.open("wb") as log:
+            started.append(Started(command, cwd, output=log))
+    took = [each.wait() for each in started]
+    for command, path, one in zip(commands, logs, took, strict=True):
+        if one.status:
+            raise RuntimeError(f"{' '.join(command)} ended with {one.status}: {path.read_text()[-2000:]}")
+    return took
 
 
 def shards(settings: Path, number: int, *arguments: str) -> list[list[str]]:
