@@ -13,10 +13,10 @@ import pytest
 from evalstone import DataError, Record, Run, compare, gate, read_run, write_run
 from evalstone._core.storage import Location
 from evalstone.datasets.stored import record_line
-from evalstone.results import block_writing, record_blocks, summary
+from evalstone.results import block_writing, record_blocks, record_tables, summary
 from evalstone.results.block_writing import write_table
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name
-from evalstone.results.record_tables import KEEPS, Keep, record_tables
+from evalstone.results.record_tables import KEEPS, Keep
 from evalstone.results.stored_records import missing_in
 from evalstone.results.summary import JudgeStats, summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
@@ -67,6 +67,32 @@ def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
         assert (tmp_path / "again/records.jsonl").read_bytes() == (tmp_path / "lines/records.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("keep", KEEPS)
+def test_few_records_are_read_at_any_place_and_each_once_in_order(
+    keep: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(block_writing, "ROWS_PER_BLOCK", 50)
+    monkeypatch.setitem(block_writing.ROWS_PER_GROUP, BLOCKS, 16)
+    read: list[int] = []
+
+    def counted(some: Any, *rest: Any) -> list[Record]:
+        read.append(some.num_rows)
+        return record_tables.records_of(some, *rest)
+
+    monkeypatch.setattr(record_blocks, "records_of", counted)
+    folder = write_run(a_run(), tmp_path / "blocks", keep=keep)
+    expected = [*read_run(folder).records]
+    assert sum(read) == len(expected)
+    assert len(read) < len(expected) / 4
+    rng, records = random.Random(1), read_run(folder).records
+    for place in (rng.randrange(len(expected)) for _ in range(300)):
+        assert records[place] == expected[place]
+    far = read_run(folder).records
+    read.clear()
+    assert [far[place] for place in (101, 102, 30, 31)] == [expected[place] for place in (101, 102, 30, 31)]
+    assert sum(read) <= 16
+
+
 def test_why_scores_are_missing_is_found_without_reading_records(tmp_path: Path) -> None:
     write_run(a_run(), tmp_path, keep="scores")
     blocks = read_run(tmp_path)
@@ -80,7 +106,7 @@ def test_why_scores_are_missing_is_found_without_reading_records(tmp_path: Path)
 
 def block(folder: Path, number: int, found: Sequence[Record], plan: str = "p", keep: Keep = "all") -> None:
     for kind, table in zip(
-        (BLOCKS, "calls"), record_tables(found, SCORERS, keep, plan=plan, block=number), strict=True
+        (BLOCKS, "calls"), record_tables.record_tables(found, SCORERS, keep, plan=plan, block=number), strict=True
     ):
         if table is not None:
             Location(str(folder / kind / block_name(plan, number))).write(

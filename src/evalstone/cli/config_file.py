@@ -258,7 +258,7 @@ class RunConfig(Thresholds, Outputs):
     @property
     def reading(self) -> Reading:
         """How the data is read. Raises ConfigError as `Reading` does."""
-        from evalstone.datasets.reading import Reading  # noqa: PLC0415 - readers, which --help doesn't need
+        from evalstone.datasets.reading import Reading
 
         return Reading(map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
 

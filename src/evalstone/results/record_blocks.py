@@ -53,8 +53,9 @@ BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
 _GROUPS_AT_ONCE = 8
 """How many row groups are read by columns at once."""
-_AT_ONCE = 256
-"""How many records are read when one is needed."""
+_FEW, _MANY = 8, 256
+"""How many records are read when one is needed: few at any place, and more and more if those that follow are needed
+next."""
 _WORDS = ("sample_id", "signature", "kind", "group")
 _COLUMNS = (*_WORDS, "trial", "value", "weight", "exact")
 """What `Columns` has of a record."""
@@ -132,8 +133,10 @@ class RecordBlocks(StoredRecords):
         self.scorers, self.plan = tuple(scorers), plan
         self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in enumerate(blocks)]
         self._ends = [*accumulate(block.rows for block in self._blocks)]
-        self._cached: tuple[int, list[Record]] = -1, []
+        self._cached: tuple[int, list[Record]] = 0, []
         """The place of the first one, and the records that were read last."""
+        self._at_once = _FEW
+        """How many that was, unless their row group ended before."""
         self._group: tuple[int, Any, Any, _Block] | None = None
         """The row group that was read last, as `_group_of` returns it."""
         self._checked = False
@@ -380,15 +383,16 @@ class RecordBlocks(StoredRecords):
         if self._group is None or not self._group[0] <= place < self._group[0] + self._group[1].num_rows:
             self._group = self._group_of(place)
         first, table, calls, block = self._group
-        start = (place - first) // _AT_ONCE * _AT_ONCE
+        end = self._cached[0] + len(self._cached[1])
+        follows = end <= place < end + self._at_once
+        size = self._at_once = min(2 * self._at_once, _MANY) if follows else _FEW
+        start = place - first if follows else (place - first) // size * size
         row = self._place(first)[1] + start
-        some = table.slice(start, _AT_ONCE)
+        some = table.slice(start, size)
         if calls is not None:
             compute = _arrow("pyarrow.compute")
             numbers = calls.column("record")
-            calls = calls.filter(
-                compute.and_(compute.greater_equal(numbers, row), compute.less(numbers, row + _AT_ONCE))
-            )
+            calls = calls.filter(compute.and_(compute.greater_equal(numbers, row), compute.less(numbers, row + size)))
         try:
             return first + start, records_of(some, calls, row)
         except DataError as error:

@@ -30,9 +30,7 @@ def check_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, read
             raise placed(*found, dataset, data, reading)
 
 
-async def acheck_cases(
-    dataset: Dataset, scorers: Iterable[Scorer], data: Samples, reading: Reading = AS_FOUND
-) -> None:
+async def acheck_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, reading: Reading = AS_FOUND) -> None:
     """`check_cases` on a loop, which it doesn't hold up to find the place."""
     for scorer in _checking(scorers):
         if (found := wrong_case(dataset, scorer.check_case)) is not None:
