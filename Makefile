@@ -64,7 +64,7 @@ endif
 
 # Ray with two local workers: 200 MB, ten seconds to install, a minute or two to run on idle cores.
 test-ray: .tools/ray/ready
-	.tools/ray/bin/python -m pytest -n0 tests/scale/ray
+	.tools/ray/bin/python -m pytest -n0 tests/scale/ray tests/scale/test_other_engines.py
 
 # The examples of Spark and Daft in docs/scale.md: 700 MB; Spark also needs Java.
 test-engines: .tools/engines/ready

@@ -134,7 +134,7 @@ def _until_done(
             del running[number]
             if code == 0:
                 done.add(number)
-            elif ray and code == 2 and "a worker of Ray failed: " in path.read_text():
+            elif ray and code == 3 and "a worker of Ray failed: " in path.read_text():
                 killed["block"] += 1
                 lost += RAY_WORKERS
             elif code != -signal.SIGKILL:

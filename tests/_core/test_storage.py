@@ -87,7 +87,7 @@ def test_a_failed_write_elsewhere_leaves_no_file(tmp_path: Path, monkeypatch: py
     names = ("create_dir", "delete_file", "get_file_info", "move")
     broken = SimpleNamespace(open_output_stream=Broken, **{name: getattr(system, name) for name in names})
     reached(monkeypatch, broken)
-    with pytest.raises(StorageError, match=rf"^cannot write {scheme}:.*bucket/b\.bin: connection lost$"):
+    with pytest.raises(StorageError, match=rf"^cannot write '{scheme}:.*bucket/b\.bin': connection lost$"):
         Location("bucket/b.bin", scheme).write(b"two")
     assert [*(tmp_path / "bucket").iterdir()] == [tmp_path / "bucket" / "a.bin"]
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.txt cannot be read: No such file"):
         Location.of(tmp_path / "none.txt").read()
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"cannot write .*/file/x: File exists"):
+    with pytest.raises(ConfigError, match=r"cannot write '.*/file/x': File exists"):
         (Location.of(tmp_path / "file") / "x").write(b"")
     with pytest.raises(ConfigError, match=r"^s4://x: unknown scheme 's4'; known: abfs, .*, s3, "):
         Location.of("s4://x")

@@ -1,4 +1,5 @@
-"""The examples of other engines in docs/scale.md run, where these are installed (`make test-engines`)."""
+"""The examples of other engines in docs/scale.md run, where these are installed (`make test-engines`, and
+`make test-ray` for Ray Data)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ pytest.importorskip("pyarrow")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text("utf-8")
 SCORERS = ["exact_match", "rouge_l"]
-NEEDED = {"pyspark": "Spark", "daft": "Daft"}
+NEEDED = {"pyspark": "Spark", "daft": "Daft", "ray": "Ray"}
 
 
 def example(engine: str) -> str:
@@ -68,7 +69,10 @@ def test_the_example_scores_like_a_run(module: str, tmp_path: Path) -> None:
         pytest.skip(f"{NEEDED[module]} isn't installed")
     rows = [{"id": f"q{n}", "output": f"Paris {n % 3}", "reference": "Paris 1"} for n in range(60)]
     (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pa, pq = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "samples.parquet")
     quiet = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SCARF_NO_ANALYTICS": "true"}
+    quiet |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     done = subprocess.run(
         [sys.executable, "-c", example(NEEDED[module])],
         cwd=tmp_path,
@@ -79,7 +83,6 @@ def test_the_example_scores_like_a_run(module: str, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    pq: Any = importlib.import_module("pyarrow.parquet")
     found: list[dict[str, Any]] = (
         pq.read_table(tmp_path / "results").select(["sample_id", "scorer", "value"]).to_pylist()
     )

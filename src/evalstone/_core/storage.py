@@ -215,7 +215,7 @@ class Location:
             try:
                 make_folder(path.parent)
             except OSError as error:
-                raise cannot_write(f"cannot write {self}", error) from None
+                raise cannot_write(f"cannot write {str(self)!r}", error) from None
             with replacing(path) as file:
                 _write(content, file)
             return
@@ -246,7 +246,7 @@ class Location:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                raise cannot_write(f"cannot delete {self}", error) from None
+                raise cannot_write(f"cannot delete {str(self)!r}", error) from None
         elif self.found() is not None:
             self._call(lambda: self._system.delete_file(self.path), writing=True)
 
@@ -265,7 +265,7 @@ class Location:
                 raise self._unreadable(error) from None
             message = " ".join(str(error).split())
             kind = ConfigError if error.errno in (errno.ENOENT, errno.EACCES) else StorageError
-            raise kind(f"cannot write {self}: {message}") from None
+            raise kind(f"cannot write {str(self)!r}: {message}") from None
 
     def _unreadable(self, error: Exception) -> ConfigError:
         said = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__

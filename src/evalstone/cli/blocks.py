@@ -17,8 +17,8 @@ from evalstone.cli.execution import check_required, check_run_names, checked_cri
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
 from evalstone.cli.thresholds import Thresholds, counted, tested
-from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, invalid
-from evalstone.results.endings import BUDGET, ExitCode, exit_code
+from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, StorageError, invalid
+from evalstone.results.endings import BUDGET, STORAGE, ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone._core.storage import Location
@@ -95,8 +95,9 @@ def run_in_blocks(config: RunConfig) -> int:
                 tags=tags,
                 on_plan=_say_notes,
             )
-        except BudgetExceeded as error:
-            to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume_text(config, BUDGET)}.")
+        except (BudgetExceeded, StorageError) as error:
+            resume = resume_text(config, BUDGET if isinstance(error, BudgetExceeded) else STORAGE)
+            to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume}.")
             return ExitCode.INCOMPLETE
     return _shown(
         run, config, config, criteria, baseline, look=config.look, out=config.out, top=config.top, ledger=config.ledger

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from evalstone._core.addresses import origins, restore
-from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, described
+from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, RunAborted, described
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -138,7 +138,7 @@ class RayEngine:
                     yield results.pop(ready)
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
-            raise ConfigError(f"a worker of Ray failed: {described(cause)}") from error
+            raise RunAborted(f"a worker of Ray failed: {described(cause)}") from error
         finally:
             self._close({actor: number >= 0 for actor, number in busy.values()})
 

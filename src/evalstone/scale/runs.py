@@ -447,7 +447,9 @@ def run_on(
         on_plan: Called with the plan before anything is scored.
 
     Raises:
-        ConfigError: A scorer or the judge can't be sent to other processes, or a worker failed; else as `planned`.
+        ConfigError: A scorer or the judge can't be sent to other processes; else as `planned`.
+        RunAborted: The engine lost a worker too often. Finished blocks are kept.
+        StorageError: A block can't be written, such as to a full disk. Finished blocks are kept.
     """
     if not is_address(source):  # workers may run in another folder
         source = str(Path(Location.of(source).path).absolute())

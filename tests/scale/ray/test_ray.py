@@ -129,8 +129,9 @@ def test_a_block_that_kills_its_workers_ends_the_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command, "--engine", "ray"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
     )
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == 3, done.stderr
     assert "a worker of Ray failed: " in done.stderr
+    assert done.stderr.endswith("Finished blocks are in out; rerun the same command to resume.\n")
     assert "Traceback" not in done.stderr
     assert 2 <= len((tmp_path / "log").read_text()) <= 8
 
