@@ -11,7 +11,7 @@ from evalstone._core.redaction import Redactor, redacted
 from evalstone.datasets.stored import record_line
 from evalstone.datasets.writing import plain_line
 from evalstone.results.columns import KINDS, Columns, kind_of
-from evalstone.results.record_lines import LineForm, RecordLines, line_end
+from evalstone.results.record_lines import RecordLines, line_end, line_form, redacted_lines
 from evalstone.results.summary import ScorerCounts, ScorerInfo, SummaryBuilder
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Score, Skipped, Usage
 
@@ -52,7 +52,7 @@ def filled(record: Record) -> str:
     for call in data["calls"]:
         texts += (plain_line(call[name]) for name in ("fingerprint", "judge", "answer", "usage", "cost", "seconds"))
     texts += (plain_line(data[name]) for name in ("seconds", "cost", "error"))
-    return LineForm(like).line(*texts, line_end(record.trial, record.group, record.weight))
+    return redacted_lines([line_form(like) % (*texts, line_end(record.trial, record.group, record.weight))])[0]
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
@@ -72,6 +72,9 @@ def test_secrets_are_replaced_in_filled_forms(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("evalstone.results.record_lines.redacted", secret.redacted)
     record = Record(sample_id="a", scorer="s", signature="s@1", outcome=Skipped("key sk-very-secret-1234"))
     assert '"reason": "key ***"' in filled(record)
+    lines = ['{"a": "x"}', r'{"b": "sk-very\u002dsecret-1234"}', '{"c": "sk-very-secret-1234"}']
+    assert redacted_lines(lines) == ['{"a": "x"}', '{"b": "***"}', '{"c": "***"}']
+    assert redacted_lines([lines[0]] * 2) == [lines[0]] * 2
     assert redacted("x") == "x"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import overload
 
 from evalstone._core.json import value_of
@@ -20,29 +20,29 @@ _HOLES = ("sample_id", "value", "reason", "evidence", "seconds", "cost", "error"
 _HOLES_OF_CALLS = ("fingerprint", "judge", "answer", "usage", "cost", "seconds")
 
 
-class LineForm:
+def line_form(record: Record) -> str:
     """What lines of records have in common: scorer, kind of outcome, scale, and the question, if one was asked. Filling
-    it takes a tenth of the time of `record_line`.
+    it, `form % texts`, takes a tenth of the time of `record_line`, and leaves secrets to `redacted_lines`.
+
+    The texts are the values of a record as JSON, in the order of the line: sample, value, reason, evidence;
+    fingerprint, judge, answer, usage, cost and seconds of the call, if there is one; seconds, cost and error; and
+    `line_end`.
 
     record: Any such record, without group, trial and weight, and with one call at most.
     """
+    data = record.to_dict()
+    for name in _HOLES:
+        data[name] = _HOLE
+    for call in data["calls"]:
+        for name in _HOLES_OF_CALLS:
+            call[name] = _HOLE
+    return plain_line(data).replace("%", "%%").replace(_IN_A_LINE, "%s").removesuffix("}") + "%s}"
 
-    def __init__(self, record: Record) -> None:
-        data = record.to_dict()
-        for name in _HOLES:
-            data[name] = _HOLE
-        for call in data["calls"]:
-            for name in _HOLES_OF_CALLS:
-                call[name] = _HOLE
-        self._form = plain_line(data).replace("%", "%%").replace(_IN_A_LINE, "%s").removesuffix("}") + "%s}"
 
-    def line(self, *texts: str) -> str:
-        """The `record_line` of a record.
-
-        texts: Its values as JSON, in the order of the line: sample, value, reason, evidence; fingerprint, judge,
-            answer, usage, cost and seconds of the call, if there is one; seconds, cost and error; and `line_end`.
-        """
-        return redacted(self._form % texts)
+def redacted_lines(lines: Sequence[str]) -> Sequence[str]:
+    """Lines of records with secrets replaced by `***`. Nearly always, there are none, which one search shows."""
+    together = "\n".join(lines)
+    return lines if redacted(together) == together else [*map(redacted, lines)]
 
 
 def line_end(trial: int | None, group: str | None, weight: float | None) -> str:

@@ -34,7 +34,7 @@ from evalstone.ledger import RunRow, StoredAnswer
 from evalstone.ledger.base import TARGET, Operations, chunks, target_scope
 from evalstone.ledger.store import Ledger
 from evalstone.results.columns import KINDS, Columns
-from evalstone.results.record_lines import LineForm, RecordLines, line_end
+from evalstone.results.record_lines import RecordLines, line_end, line_form, redacted_lines
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingList
 from evalstone.results.summary import (
@@ -68,6 +68,15 @@ IN_MEMORY = 2_000
 """The number of rows of a system that are kept in memory."""
 ROWS_PER_WRITE, BLOCKS_PER_WRITE = 2_000, 16
 _NO_ROW = -1
+_NULL, _NO_SECONDS, _NO_EVIDENCE = "null", "0.0", "[]"
+_SCORE, _UNDEFINED, _UNANSWERED, _FAILED, _TARGET_FAILED = map(str, range(len(KINDS)))
+_KIND, _VALUE, _REASON, _ERROR, _SECONDS = 1, 2, 3, 5, 6
+"""The places of parts of a result, as `_Stored` has them."""
+_OF_OUTCOME = 7
+"""The number of parts of a result without its judge's call."""
+_NO_CALL = ("",) * 5
+_PARTS, _RESULTS = "\x1f", "\x1e"
+"""Between the parts of a result, and between results: characters that JSON escapes."""
 
 
 class _Stored(NamedTuple):
@@ -91,21 +100,13 @@ class _Stored(NamedTuple):
     """These are of the judge's call; "" without one."""
 
     @classmethod
-    def without_score(cls, outcome: Skipped | Failed, metric: int = 0) -> _Stored:
+    def without_score(cls, outcome: Skipped | Failed, metric: str = "0", seconds: str = _NO_SECONDS) -> _Stored:
         """The result of a metric without a score, and without a judge."""
         if isinstance(outcome, Skipped):
-            return cls(str(metric), _UNDEFINED, "", plain_line(outcome.reason), _NULL, _NULL, _NO_SECONDS)
+            return cls(metric, _UNDEFINED, "", plain_line(outcome.reason), _NULL, _NULL, seconds)
         kind = _TARGET_FAILED if outcome.by_target else _FAILED
         error = plain_line(outcome.stored_error)
-        return cls(str(metric), kind, "", plain_line(outcome.reason), _NULL, error, _NO_SECONDS)
-
-
-_OF_OUTCOME = 7
-"""The number of parts of a result without a judge."""
-_NULL, _NO_SECONDS, _NO_EVIDENCE = "null", "0.0", "[]"
-_SCORE, _UNDEFINED, _UNANSWERED, _FAILED, _TARGET_FAILED = map(str, range(len(KINDS)))
-_PARTS, _RESULTS = "\x1f", "\x1e"
-"""Between the parts of a result, and between results: characters that JSON escapes."""
+        return cls(metric, kind, "", plain_line(outcome.reason), _NULL, error, seconds)
 
 
 @dataclass
@@ -113,6 +114,7 @@ class _Spread:
     """What is known of a metric over all rows of the file."""
 
     metric: Metric
+    number: int
     highest: float = 0.0
     same_threshold: bool = True
 
@@ -215,8 +217,7 @@ class Building:
         self._notes: dict[Note, None] = {}
         self._printed: list[Printed] = []
         self._systems: dict[str, _System] = {}
-        self._numbers: dict[Metric, int] = {}
-        self._spreads: list[_Spread] = []
+        self._spreads: dict[Metric, _Spread] = {}
         self._failure = ""
         """Why the first row without an answer has none."""
 
@@ -253,13 +254,13 @@ class Building:
         system.add(row, answered, reply, _RESULTS.join((of_others, *results)))
 
     def _stored(self, system: _System, metric: Metric, result: Result) -> str:
-        number = self._numbers.setdefault(metric, len(self._spreads))
-        if number == len(self._spreads):
-            self._spreads.append(_Spread(metric))
+        if (spread := self._spreads.get(metric)) is None:
+            spread = self._spreads[metric] = _Spread(metric, len(self._spreads))
+        number, problem, value = spread.number, result.problem, result.value
         if (counts := system.metrics.get(number)) is None:
             counts = system.metrics[number] = ScorerCounts()
-        spread, problem, value = self._spreads[number], result.problem, result.value
-        spread.same_threshold &= metric.threshold == spread.metric.threshold
+        if metric is not spread.metric:
+            spread.same_threshold &= metric.threshold == spread.metric.threshold
         if value is not None and value > spread.highest:
             spread.highest = value
         if problem is not None and result.counted is not None:
@@ -268,29 +269,23 @@ class Building:
             system.counted[number] = times + 1, total
         if problem is None and value is None:
             problem = failed("NoScore", "the file has no score")
+        seconds = repr(result.seconds)
+        stored: Sequence[str]
         if problem is None:
-            stored = _Stored(
-                str(number),
-                _SCORE,
-                repr(value),
-                plain_line(result.reason),
-                plain_line(result.evidence) if result.evidence else _NO_EVIDENCE,
-                _NULL,
-                repr(result.seconds),
-            )
+            evidence = plain_line(result.evidence) if result.evidence else _NO_EVIDENCE
+            stored = (str(number), _SCORE, repr(value), plain_line(result.reason), evidence, _NULL, seconds)
         else:
-            stored = _Stored.without_score(problem, number)._replace(seconds=repr(result.seconds))
+            stored = _Stored.without_score(problem, str(number), seconds)[:_OF_OUTCOME]
         if (judged := result.judged) is None:
-            return _PARTS.join(stored)
+            return _PARTS.join((*stored, *_NO_CALL))
         unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
-        judge = _judge_of(judged.judge, self.tool)
+        judge, written = _judge_of(judged.judge, self.tool)
         counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
         cost = _NULL if judged.cost is None else repr(judged.cost)
-        usage = _usage_text(judged.usage)
-        call = (plain_line(judge), plain_line(judged.answer), usage, cost, repr(judged.seconds))
         if unanswered:
-            stored = stored._replace(kind=_UNANSWERED)
-        return _PARTS.join((*stored[:_OF_OUTCOME], *call))
+            stored = (stored[0], _UNANSWERED, *stored[2:])
+        call = (written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds))
+        return _PARTS.join((*stored, *call))
 
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
         """The run of each system.
@@ -305,11 +300,11 @@ class Building:
             raise DataError(
                 "its results have no scores", *(("; the first row: ", self._failure) if self._failure else ())
             )
-        names = list(dict.fromkeys(spread.metric.name for spread in self._spreads))
+        names = list(dict.fromkeys(metric.name for metric in self._spreads))
         for metric in self.scales:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
-        infos = [self._info(spread) for spread in self._spreads]
+        infos = [self._info(spread) for spread in self._spreads.values()]
         scored = [_Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
         runs = [self._built(each, name, tags) for each in scored]
         ours = [each.ours() for each in scored]
@@ -439,32 +434,33 @@ class _Lines:
 
     def __init__(self, info: ScorerInfo, title: str) -> None:
         self.scale, self._signature = info.scale, json.dumps(info.signature)
-        self._forms: dict[tuple[str, bool], LineForm] = {}
+        self._forms: dict[tuple[str, bool], str] = {}
         self._info, self._title = info, title
 
-    def line(self, stored: _Stored, sample: str, canonical: str, end: str) -> str:
-        """The line of a result.
+    def line(self, stored: Sequence[str], sample: str, canonical: str, end: str) -> str:
+        """The line of a result, in which secrets aren't replaced yet.
 
-        sample: The ID of the sample as JSON. canonical: In ASCII. end: `line_end` of the sample.
+        stored: The parts of a `_Stored`. sample: The ID of the sample as JSON. canonical: In ASCII. end: `line_end` of
+        the sample.
         """
-        has_call = stored.judge != ""
-        if (form := self._forms.get((stored.kind, has_call))) is None:
-            form = self._forms[stored.kind, has_call] = self._form(stored.kind, has_call=has_call)
-        outcome = (sample, stored.value or _NULL, stored.reason, stored.evidence)
-        if not has_call:
-            return form.line(*outcome, stored.seconds, _NO_SECONDS, stored.error, end)
+        _, kind, value, reason, evidence, error, seconds, judge, answer, usage, cost, judge_seconds = stored
+        form = self._forms.get((kind, judge != ""))
+        if form is None:
+            form = self._forms[kind, judge != ""] = self._form(kind, has_call=judge != "")
+        if not judge:
+            return form % (sample, value or _NULL, reason, evidence, seconds, _NO_SECONDS, error, end)
         fingerprint = f'"{text_hash(f"[{canonical},{self._signature}]")}"'
-        call = (fingerprint, stored.judge, stored.answer, stored.usage, stored.cost, stored.judge_seconds)
-        return form.line(*outcome, *call, stored.seconds, stored.cost, stored.error, end)
+        call = (fingerprint, judge, answer, usage, cost, judge_seconds)
+        return form % (sample, value or _NULL, reason, evidence, *call, seconds, cost, error, end)
 
-    def _form(self, kind: str, *, has_call: bool) -> LineForm:
+    def _form(self, kind: str, *, has_call: bool) -> str:
         outcome: Outcome = Failed("")
         if kind == _SCORE:
             outcome = Score(0.0, scale=self.scale)
         elif kind in (_UNDEFINED, _UNANSWERED):
             outcome = Skipped("")
         call = JudgeCall(question=self._info.name, fingerprint="", judge="", answer=None)
-        return LineForm(
+        return line_form(
             Record(
                 sample_id="",
                 scorer=self._title,
@@ -498,8 +494,15 @@ class _Scored:
         self._columns = Columns(signatures, number)
         self.records = RecordLines(self._columns)
         titles = scorer_titles([*infos.values()])
-        self._lines = {number: _Lines(info, titles[info.signature]) for number, info in infos.items()}
         self._builders = {number: SummaryBuilder(info, system.metrics[number]) for number, info in infos.items()}
+        self._scorers = [
+            (str(number), _Lines(info, titles[info.signature]), self._builders[number])
+            for number, info in infos.items()
+        ]
+        """By metric, its number, the lines of its records, and its summary."""
+        skipped = (Skipped(f"{tool} has no such {what} of this sample") for what in ("score", "trial"))
+        self._absent = [*map(_Stored.without_score, skipped)]
+        """The results of a metric that a row doesn't have, and of a row that isn't there."""
         self._rows = array("q", [_NO_ROW]) * number
         """By case and trial, the row."""
         places = array("q", self._order)
@@ -560,38 +563,40 @@ class _Scored:
 
     def _add_records(self, number: int, case: _Case, trial: int | None, row: int) -> None:
         """Add the records of a case and trial."""
-        of_others, results = "", dict[int, _Stored]()
+        of_others, stored = "", list[str]()
         if row != _NO_ROW:
             of_others, *stored = self.system.scores.at(row).split(_RESULTS)
-            results = {int(one.metric): one for one in (_Stored(*each.split(_PARTS)) for each in stored)}
-        what = "trial of this sample" if row == _NO_ROW else "score of this sample"
+        results = {(parts := each.split(_PARTS))[0]: parts for each in stored}
+        absent = self._absent[row == _NO_ROW]
         group = case.id if case.group is None and trial is not None else case.group
         sample, canonical, end = plain_line(case.id), json.dumps(case.id), line_end(trial, group, case.weight)
-        values, kinds, seconds = list[float](), bytearray(), list[float]()
-        for metric, lines in self._lines.items():
-            one = results.get(metric)
-            if one is None and of_others:
-                one = _Stored(*of_others.split(_PARTS))
-            elif one is None:
-                one = _Stored.without_score(Skipped(f"{self.tool} has no such {what}"))
-            value = float(one.value) if one.value else math.nan
-            if one.value and not 0 <= value <= lines.scale:
-                error = failed("OutOfRange", f"the score {value:g} is not between 0 and {lines.scale:g}")
-                missing, value = _Stored.without_score(error), math.nan
-                one = one._replace(
-                    kind=missing.kind, value="", reason=missing.reason, evidence=_NULL, error=missing.error
-                )
-            builder = self._builders[metric]
-            if one.value:
-                builder.add_score(value, group, case.weight)
-            elif one.kind in (_UNDEFINED, _UNANSWERED):
-                builder.add_missing(value_of(one.reason), case.weight, failed=False)
+        texts, values, kinds, seconds = list[str](), list[float](), bytearray(), list[float]()
+        for name, lines, builder in self._scorers:
+            if (one := results.get(name)) is None:
+                one = of_others.split(_PARTS) if of_others else absent
+            if value := one[_VALUE]:
+                score = float(value)
+                if 0 <= score <= lines.scale:
+                    builder.add_score(score, group, case.weight)
+                else:
+                    error = failed("OutOfRange", f"the score {score:g} is not between 0 and {lines.scale:g}")
+                    score, without = math.nan, _Stored.without_score(error)
+                    one = _Stored(*one)._replace(
+                        kind=without.kind, value="", reason=without.reason, evidence=_NULL, error=without.error
+                    )
+                    builder.add_missing(error.error, case.weight, failed=True)
             else:
-                builder.add_missing(value_of(one.error)["message"], case.weight, failed=True)
-            self.records.append(lines.line(one, sample, canonical, end))
-            values.append(value)
-            kinds.append(int(one.kind))
-            seconds.append(float(one.seconds))
+                score = math.nan
+                if one[_KIND] in (_UNDEFINED, _UNANSWERED):
+                    builder.add_missing(value_of(one[_REASON]), case.weight, failed=False)
+                else:
+                    builder.add_missing(value_of(one[_ERROR])["message"], case.weight, failed=True)
+            texts.append(lines.line(one, sample, canonical, end))
+            values.append(score)
+            kinds.append(int(one[_KIND]))
+            seconds.append(float(one[_SECONDS]))
+        for line in redacted_lines(texts):
+            self.records.append(line)
         self._columns.put_case(number, case.id, trial, group, case.weight, values, bytes(kinds), seconds)
 
     def answers(self, target: StoredTarget, run: str) -> Iterator[StoredAnswer]:
@@ -639,10 +644,11 @@ def _case_text(case: Sample) -> str:
 
 
 @functools.lru_cache(1000)
-def _judge_of(name: str, tool: str) -> str:
-    """The judge of a tool's call. name: The model, as the tool names it."""
-    judge = metric_name(name, "")
-    return f"{judge} by {tool}" if judge else f"the judge of {tool}"
+def _judge_of(name: str, tool: str) -> tuple[str, str]:
+    """The judge of a tool's call, and the same as JSON. name: The model, as the tool names it."""
+    named = metric_name(name, "")
+    judge = f"{named} by {tool}" if named else f"the judge of {tool}"
+    return judge, plain_line(judge)
 
 
 @functools.lru_cache(1000)
