@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from evalstone._core.file_format import SAMPLE_FORMAT
@@ -34,6 +35,9 @@ RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
 _FORMAT = f'{{"format": "{SAMPLE_FORMAT}", '
 """How each line of `samples.jsonl` begins."""
+_EMPTY_OR_ABSENT = frozenset((*LISTS, "metadata"))
+"""The fields that have no value if it is empty."""
+_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 
 
 def sample_row(sample: Sample) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def sample_row(sample: Sample) -> dict[str, Any]:
         value = getattr(sample, name)
         if type(value) is str:
             row[name] = value
-        elif value is not None and (value or name not in (*LISTS, "metadata")):
+        elif value is not None and (value or name not in _EMPTY_OR_ABSENT):
             row[name] = [*map(sample_row, sample.turns)] if name == "turns" else to_jsonable(value)
     if sample.trial is not None:
         row["trial"] = sample.trial
@@ -56,7 +60,7 @@ def sample_line(sample: Sample) -> str:
     Raises:
         ConfigError: A number is NaN or infinite.
     """
-    return _FORMAT + plain_line(sample_row(sample)).removeprefix("{")
+    return line_with(sample.id, sample_content(sample), sample.trial)
 
 
 def line_with(id: str, content: str, trial: int | None = None) -> str:
@@ -71,10 +75,38 @@ def sample_content(sample: Sample) -> str:
     Raises:
         ConfigError: A number is NaN or infinite.
     """
-    row = sample_row(sample)
-    del row["id"]
-    row.pop("trial", None)
-    return f", {plain_line(row)[1:-1]}" if row else ""
+    return content_with(field_texts(sample))
+
+
+def content_with(texts: Mapping[str, str]) -> str:
+    """The `sample_content` of a sample with these `field_texts`."""
+    return "".join([f', "{name}": {text}' for name, text in texts.items()])
+
+
+def field_texts(sample: Sample, like: Sample | None = None, known: Mapping[str, str] = _NO_TEXTS) -> dict[str, str]:
+    """The fields of a sample that have a value, as JSON.
+
+    Args:
+        sample: The sample.
+        like: Another one. Values that both have aren't written again.
+        known: The texts of its fields.
+
+    Raises:
+        ConfigError: A number is NaN or infinite.
+    """
+    values, others = vars(sample), {} if like is None else vars(like)
+    texts: dict[str, str] = {}
+    for name in SAMPLE_FIELDS:
+        value = values[name]
+        if value is None or (not value and name in _EMPTY_OR_ABSENT):
+            continue
+        if name in known and value is others[name]:
+            texts[name] = known[name]
+        elif type(value) is str:
+            texts[name] = plain_line(value)
+        else:
+            texts[name] = plain_line([*map(sample_row, value)] if name == "turns" else to_jsonable(value))
+    return texts
 
 
 def content_of(line: str, id: str) -> str:

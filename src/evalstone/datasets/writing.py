@@ -10,14 +10,14 @@ from pathlib import Path
 
 from evalstone._core.atomic_files import replacing
 from evalstone._core.files import cannot_write
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import encoder, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
 
 # Characters that end a line, change text direction, or can't be encoded. JSON escapes the rest of C0.
 _HAZARDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-_LINES = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_LINES = encoder(ensure_ascii=False, allow_nan=False)
 
 
 def json_line(obj: object) -> str:
@@ -39,7 +39,7 @@ def json_line(obj: object) -> str:
 def plain_line(data: object) -> str:
     """JSON data as one line, as by `json_line`."""
     try:
-        text = _LINES.encode(data)
+        text = _LINES(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError("cannot be written as JSON: ", error) from None
     if text.isascii() and "\x7f" not in text:

@@ -85,11 +85,9 @@ class TargetReply:
     unanswered: bool = False
     """Whether it is not stored, so that a resumed run calls the target again."""
 
-    def to_json(self) -> str:
-        """The reply as a row has it."""
+    def to_json(self, known: Mapping[str, str] | None = None) -> str:
+        """The reply as a row has it. known: The JSON of some fields of the answer, in ASCII."""
         line: dict[str, Any] = {}
-        if self.answer is not None:
-            line["answer"] = self.answer.to_dict()
         if self.failed is not None:
             line["failed"] = to_jsonable(self.failed)
         if self.skipped is not None:
@@ -98,7 +96,10 @@ class TargetReply:
             line |= to_jsonable(self.conversation._asdict())
         if self.trace is not None:
             line["trace"] = dict(self.trace)
-        return json.dumps(line)
+        if self.answer is None:
+            return json.dumps(line)
+        answer = self.answer.to_json(known)
+        return f'{{"answer": {answer}, {json.dumps(line)[1:]}' if line else f'{{"answer": {answer}}}'
 
     @classmethod
     def from_json(cls, text: str) -> TargetReply:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, joined, shortlist
@@ -25,7 +26,7 @@ from evalstone.errors import ConfigError, DataError, TargetError, invalid, unkno
 from evalstone.targets.base import conversation
 from evalstone.types import NO_USAGE, Message, Sample, Trajectory, TrajectoryData, Usage, passages
 from evalstone.types.documents import Passages
-from evalstone.types.samples import check_text
+from evalstone.types.samples import changed, check_text
 
 _NO_USAGE: Any = NO_USAGE
 _OF_THE_CALL = "target"
@@ -173,6 +174,16 @@ class Answer(metaclass=NamesArguments):
         fields["turns"] = tuple(map(sample_row, self.turns))
         return {name: to_jsonable(value) for name, value in fields.items() if value != getattr(_EMPTY, name)}
 
+    def to_json(self, known: Mapping[str, str] | None = None) -> str:
+        """The answer as `to_dict` has it, as JSON in ASCII. known: The JSON of some fields."""
+        texts = {} if known is None else known
+        parts = [
+            f'"{name}": {texts[name] if name in texts else _text_of(name, value)}'
+            for name in _FIELD_NAMES
+            if (value := getattr(self, name)) is not (default := getattr(_EMPTY, name)) and value != default
+        ]
+        return f"{{{', '.join(parts)}}}"
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
         """An answer from `to_dict`. Fields that it doesn't know are ignored."""
@@ -211,7 +222,7 @@ class Answer(metaclass=NamesArguments):
         if self.metadata:
             call["metadata"] = sorted(self.metadata)
         instructions = sample.instructions if self.instructions is None else self.instructions
-        return replace(
+        return changed(
             sample,
             input=self.turns[0].input if self.turns else sample.input,
             output=self.output,
@@ -233,7 +244,13 @@ def _json(name: str, value: Any) -> Any:
         raise ConfigError(f"{name} cannot be written as JSON: ", error) from None
 
 
+def _text_of(name: str, value: Any) -> str:
+    """The value of a field of an answer as JSON."""
+    return json.dumps([*map(sample_row, value)] if name == "turns" else to_jsonable(value))
+
+
 _EMPTY = Answer()
+_FIELD_NAMES = tuple(each.name for each in dataclasses.fields(Answer))
 
 
 class NoAnswer(DataError):
@@ -244,7 +261,7 @@ class NoAnswer(DataError):
         self.answer = answer
 
 
-_FIELDS = frozenset(each.name for each in dataclasses.fields(Answer))
+_FIELDS = frozenset(_FIELD_NAMES)
 _NAMES = ", ".join(sorted(_FIELDS))
 _ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
 

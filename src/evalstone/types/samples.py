@@ -196,6 +196,20 @@ class Sample(metaclass=NamesArguments):
         return hash((self.id, self.content_hash))
 
 
+def changed(sample: Sample, **values: Any) -> Sample:
+    """The sample with other values of some fields, as by `replace`, but in a fifth of the time: each must be one that a
+    sample or an answer has, which is not checked again."""
+    trajectory, messages = (values.get(name, getattr(sample, name)) for name in ("trajectory", "messages"))
+    if trajectory is not None and messages:
+        return replace(sample, **values)  # the tool calls of both are merged
+    new: Sample = object.__new__(type(sample))
+    entries = vars(new)
+    entries.update(vars(sample))
+    entries.update(values)
+    entries.pop("content_hash", None)
+    return new
+
+
 class ExchangeFields(TypedDict, total=False):
     """The fields of a sample beside its input, output and messages, as keyword arguments."""
 

@@ -27,7 +27,7 @@ from evalstone.compat.imports.results import About, Event, Metric, Printed, Resu
 from evalstone.datasets.blocks import SpooledSamples, line_blocks
 from evalstone.datasets.identity import UniqueIds, Version
 from evalstone.datasets.loading import MOST_IN_MEMORY
-from evalstone.datasets.stored import line_with, sample_content, sample_of
+from evalstone.datasets.stored import content_with, field_texts, line_with, sample_of
 from evalstone.datasets.writing import plain_line
 from evalstone.errors import DataError, unknown
 from evalstone.ledger import RunRow, StoredAnswer
@@ -48,6 +48,7 @@ from evalstone.results.summary import (
 from evalstone.run.answer_rows import TargetReply, answer_key
 from evalstone.run.problems import named_judges
 from evalstone.stats.exact_sum import ExactSum
+from evalstone.targets import Answer
 from evalstone.types import (
     NO_USAGE,
     Failed,
@@ -150,9 +151,9 @@ class _System:
         self.digest = hashlib.blake2b(digest_size=16)
         self._taken = set[tuple[int, int]]()
 
-    def add(self, row: Row, answered: str, reply: str, scores: str) -> None:
-        """Add a row. Raises DataError for a trial that another row has, or with a number that none can have."""
-        case = self._case(row)
+    def add(self, row: Row, asked: Mapping[str, str], answered: str, reply: str, scores: str) -> None:
+        """Add a row. asked: The `field_texts` of its case. Raises DataError for a trial that another row has, or with a number that none can have."""
+        case = self._case(row, asked)
         trial = self.trials[case] + 1 if row.trial is None else row.trial
         if not 1 <= trial <= MOST_TRIALS:
             raise DataError(
@@ -172,12 +173,12 @@ class _System:
         for text in (row.case.id, row.case.content_hash, reply, scores):
             self.digest.update(text.encode("utf-8", "surrogatepass"))
 
-    def _case(self, row: Row) -> int:
+    def _case(self, row: Row, asked: Mapping[str, str]) -> int:
         """The number of a row's case, which may be new."""
         number = self.numbers.get(row.key) if row.key else None
         if number is None:
             number = len(self.trials)
-            self.cases.append(_case_text(row.case))
+            self.cases.append(_case_text(row.case, asked))
             self.orders.append(row.order)
             self.trials.append(0)
             if row.key:
@@ -238,9 +239,9 @@ class Building:
         if (system := self._systems.get(row.system)) is None:
             system = self._systems[row.system] = _System(row.system, row.dataset)
         answered = reply = ""
+        asked = field_texts(row.case)
         if row.system and row.answer is not None:
-            reply = TargetReply(row.answer).to_json()
-            answered = sample_content(row.answer.fill(row.case, seconds=row.seconds))
+            answered, reply = _answer_texts(row, row.answer, asked)
             system.answers += 1
             system.usage += row.answer.usage
             system.unpriced += row.answer.cost is None
@@ -251,7 +252,7 @@ class Building:
             self._failure = self._failure or excerpt(row.problem.error)
         of_others = "" if row.problem is None or row.only_scores else _PARTS.join(_Stored.without_score(row.problem))
         results = [self._stored(system, metric, result) for metric, result in row.scores.items()]
-        system.add(row, answered, reply, _RESULTS.join((of_others, *results)))
+        system.add(row, asked, answered, reply, _RESULTS.join((of_others, *results)))
 
     def _stored(self, system: _System, metric: Metric, result: Result) -> str:
         if (spread := self._spreads.get(metric)) is None:
@@ -638,9 +639,23 @@ class _Case(NamedTuple):
         return cls(id, content_hash, group, weight, content)
 
 
-def _case_text(case: Sample) -> str:
+def _case_text(case: Sample, texts: Mapping[str, str]) -> str:
+    """The text of a case for `_Case.of`. texts: Its `field_texts`."""
     known = [case.id, case.content_hash, case.group, case.weight]
-    return f"{json.dumps(known)}{_PARTS}{sample_content(case)}"
+    return f"{json.dumps(known)}{_PARTS}{content_with(texts)}"
+
+
+def _answer_texts(row: Row, answer: Answer, asked: Mapping[str, str]) -> tuple[str, str]:
+    """What the line of a sample has with the answer (`sample_content`), and the answer as the ledger has it. What the
+    three have in common is written once. asked: The `field_texts` of the case."""
+    filled = answer.fill(row.case, seconds=row.seconds)
+    texts, values = field_texts(filled, row.case, asked), vars(answer)
+    same = {
+        name: text
+        for name, text in texts.items()
+        if name in values and getattr(filled, name) is values[name] and text.isascii()
+    }
+    return content_with(texts), TargetReply(answer).to_json(same)
 
 
 @functools.lru_cache(1000)
