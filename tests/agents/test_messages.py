@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
+from evalstone.agents.formats.messages import read_conversation
 from evalstone.agents.messages import (
     agent_sample,
     answer_text,
@@ -18,6 +20,7 @@ from evalstone.agents.messages import (
     tool_results,
     trajectory_sample,
 )
+from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, TrajectoryExpectation
 
 SEARCH = ToolCall(name="search", id="1", arguments={"q": "Bern"}, result={"hits": 2})
@@ -143,3 +146,20 @@ def test_a_message_with_reasoning_alone_has_no_text() -> None:
     call = ToolCall(name="final_result", arguments={"rain": True}, result="Final result processed.")
     assert answer_text([asked, answer, replace(thought, tool_calls=[call])]) == '{"rain": true}'
     assert answer_text([asked, replace(answer, tool_calls=[call])]) == '{"rain": true}'
+
+
+PLAIN = ("", " ", "Where is Bern?", "<think>Hm.</think>Here.", '{"a": 1}', '[{"type": "text", "text": "x"}]')
+FEEDBACK = "1 validation error:\n```json\n[]\n```\n\nFix the errors and try again."
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant", "tool", "Human", "narrator"])
+def test_messages_of_a_role_and_a_text_are_read_as_all_others_are(role: str) -> None:
+    for text in (*PLAIN, FEEDBACK):
+        said = {"role": role, "content": text}
+        try:
+            expected = read_conversation([{"role": "user", "content": "?", "id": "1"}, said]).messages[1:]
+        except DataError as error:
+            with pytest.raises(DataError, match=re.escape(str(error).partition(";")[0])):
+                read_conversation([{"role": "user", "content": "?"}, said])
+        else:
+            assert read_conversation([{"role": "user", "content": "?"}, said]).messages[1:] == expected

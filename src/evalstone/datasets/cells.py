@@ -40,6 +40,8 @@ _BESIDE = ("rememberedmessages", "taggedsystemmessages")
 _MISSING_TYPES = ("NAType", "NaTType")
 _TIMES = ("m", "M")
 """The kinds of numpy that become numbers of nanoseconds, if they aren't converted before."""
+_STORABLE = frozenset((str, int, bool, type(None)))
+"""The types of values that are JSON data, whatever they are."""
 _MOST_DIGITS = 300
 """Of a decimal that is read digit by digit."""
 
@@ -115,9 +117,9 @@ def storable(value: Any) -> Any:
     if isinstance(value, float):
         return finite(value)
     if is_object(value):
-        return {key: storable(item) for key, item in value.items()}
+        return {key: item if type(item) in _STORABLE else storable(item) for key, item in value.items()}
     if is_array(value):
-        return [storable(item) for item in value]
+        return [item if type(item) in _STORABLE else storable(item) for item in value]
     if isinstance(value, Set):
         return sorted(str(item) for item in cast("Set[Any]", value))
     if isinstance(value, datetime | date | time):

@@ -80,9 +80,10 @@ def read(source: Source) -> Iterator[Event]:
     known = _Known()
     for _, trace in _traces(source):
         known.runs.add(text_in(_metadata(trace), _RUN))
-        known.scored |= {
-            text_in(each, "assessment_name") for each in _feedback(trace) if _value(each) is not None or _error(each)
-        }
+        for each in _feedback(trace):
+            name = text_in(each, "assessment_name")
+            if name not in known.scored and (_value(each) is not None or _error(each)):
+                known.scored.add(name)
     for place, trace in _traces(source):
         info = object_in(trace, "info")
         yield About(
@@ -115,9 +116,10 @@ def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
     problem = None
     if not said and text_in(info, "state") == "ERROR":
         problem = failed("TargetFailed", text_in(object_in(root, "status"), "message"))
-    answer, scores = None, _scores(trace, known)
+    feedback = _feedback(trace)
+    answer, scores = None, _scores(trace, feedback, known)
     if problem is None:
-        said["metadata"] = {**said.get("metadata", {}), **_texts(trace, known)}
+        said["metadata"] = {**said.get("metadata", {}), **_texts(feedback, known)}
         said["context"] = _context(trace, place) or said.get("context")
         answer = Answer(**said, usage=_tokens(metadata.get("mlflow.trace.tokenUsage"), place))
     return Row(
@@ -131,11 +133,11 @@ def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
     )
 
 
-def _texts(trace: Mapping[str, Any], known: _Known) -> dict[str, Any]:
+def _texts(feedback: list[dict[str, Any]], known: _Known) -> dict[str, Any]:
     """The feedback that is no score, as metadata."""
     values = {
         text_in(each, "assessment_name"): object_in(each, "feedback").get("value")
-        for each in _feedback(trace)
+        for each in feedback
         if text_in(each, "assessment_name") not in known.scored
     }
     return {f"feedback.{name}": storable(value) for name, value in values.items() if value is not None}
@@ -192,6 +194,8 @@ def _assessments(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _feedback(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The feedback, without what was replaced by another of the same source."""
     every = [each for each in _assessments(trace) if is_object(each.get("feedback"))]
+    if all(each.get("valid") is not False for each in every):
+        return every
     valid = {_said_by(each) for each in every if each.get("valid") is not False}
     last = {_said_by(each): number for number, each in enumerate(every) if each.get("valid") is False}
     return [
@@ -230,11 +234,11 @@ def _error(feedback: Mapping[str, Any]) -> str:
     return text_in(error, "error_message") or text_in(error, "error_code")
 
 
-def _scores(trace: Mapping[str, Any], known: _Known) -> dict[Metric, Result]:
+def _scores(trace: Mapping[str, Any], feedback: list[dict[str, Any]], known: _Known) -> dict[Metric, Result]:
     root = _span_id(_root(trace))
     spans = {_span_id(span): metric_name(span.get("name")) for span in _spans(trace)}
     found: list[tuple[Metric, Result]] = []
-    for each in _feedback(trace):
+    for each in feedback:
         if (name := text_in(each, "assessment_name")) not in known.scored:
             continue
         kind, span = text_in(object_in(each, "source"), "source_type"), text_in(each, "span_id")

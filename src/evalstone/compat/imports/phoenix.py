@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from evalstone._core.display import excerpt
@@ -221,7 +220,7 @@ def _scored(said: Mapping[str, Any], details: object, like: Mapping[str, Any]) -
     raised = [] if said else _exceptions(details)
     known = said or {name: like[name] for name in ("kind", "metadata") if name in like}
     result = _annotated(known, text_in(known, "kind"), (text_of(raised[-1]) if raised else None) or "")
-    return replace(result, seconds=duration(details.get("execution_seconds")) if is_object(details) else 0.0)
+    return result._replace(seconds=duration(details.get("execution_seconds")) if is_object(details) else 0.0)
 
 
 READER = Reader(

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from evalstone._core.display import excerpt, safe
 from evalstone._core.guards import is_array, is_number, is_object, is_whole, python_value
@@ -52,8 +52,7 @@ metric_with = functools.lru_cache(4096)(Metric)
 """`Metric` for what is made for each row: a metric is made once."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
+class Judged(NamedTuple):
     """What a judge said, for a metric that has one: it becomes the judge call of the record."""
 
     judge: str = ""
@@ -66,8 +65,7 @@ class Judged:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(NamedTuple):
     """What the tool has for a metric and a row: a value, or why there is none."""
 
     value: float | None = None
