@@ -146,7 +146,7 @@ class JsonWindow:
         """Consume the value that starts here, and return it. what: its name, for the error if it is too long."""
         while True:
             end, failure = len(self.text), None
-            check_containers(self.text, self.at, what)
+            check_containers(self.text, self.at, what, limit=self.limit)
             try:
                 value, end = _DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:

@@ -50,6 +50,9 @@ from evalstone.types.documents import read_passages
 TOOL = "mlflow"
 _WORDS = {"yes": 1.0, "no": 0.0}
 """What MLflow's judges say, and how it counts it."""
+_RETRIEVER = '"RETRIEVER"'
+_KINDS = (None, *(f'"{name}"' for name in ("AGENT", "CHAIN", "CHAT_MODEL", "EMBEDDING", "LLM", "TOOL", "UNKNOWN")))
+"""Other kinds of spans, as their attributes have them, so that most needn't be parsed."""
 _UNKNOWN = "unknown"
 """What MLflow's judges say if they can't tell."""
 _RUN = "mlflow.sourceRun"
@@ -170,7 +173,8 @@ def _context(trace: Mapping[str, Any], place: str) -> list[str | None] | None:
     """The passages that retrievers found."""
     found: list[str | None] = []
     for span in _spans(trace):
-        if _attribute(span, "mlflow.spanType", place) == "RETRIEVER":
+        kind = object_in(span, "attributes").get("mlflow.spanType")
+        if kind == _RETRIEVER or (kind not in _KINDS and parsed(kind, f"{place}: mlflow.spanType") == "RETRIEVER"):
             documents = _attribute(span, "mlflow.spanOutputs", place)
             try:
                 found += read_passages(documents) if is_array(documents) else ()
