@@ -176,7 +176,7 @@ class Answer(metaclass=NamesArguments):
 
     def to_json(self, known: Mapping[str, str] | None = None) -> str:
         """The answer as `to_dict` has it, as JSON in ASCII. known: The JSON of some fields."""
-        texts = {} if known is None else known
+        texts: Mapping[str, str] = {} if known is None else known
         parts = [
             f'"{name}": {texts[name] if name in texts else _text_of(name, value)}'
             for name in _FIELD_NAMES

@@ -79,7 +79,7 @@ def _plain_messages(items: Sequence[Any]) -> list[Message]:
     time; empty for any other list."""
     messages: list[Message] = []
     for item in items:
-        if type(item) is not dict or item.keys() != _PLAIN:
+        if not is_object(item) or item.keys() != _PLAIN:
             return []
         role, text = item["role"], item["content"]
         if type(text) is not str or type(role) is not str or role not in _SPEAKERS:

@@ -152,7 +152,10 @@ class _System:
         self._taken = set[tuple[int, int]]()
 
     def add(self, row: Row, asked: Mapping[str, str], answered: str, reply: str, scores: str) -> None:
-        """Add a row. asked: The `field_texts` of its case. Raises DataError for a trial that another row has, or with a number that none can have."""
+        """Add a row. Raises DataError for a trial that another row has, or with a number that none can have.
+
+        asked: The `field_texts` of its case. answered, reply, scores: What the lists of these have of it.
+        """
         case = self._case(row, asked)
         trial = self.trials[case] + 1 if row.trial is None else row.trial
         if not 1 <= trial <= MOST_TRIALS:
