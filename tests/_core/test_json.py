@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone._core.json import content_hash, to_jsonable, value_of
+from evalstone._core.json import content_hash, encoder, to_jsonable, value_of
 
 
 @dataclass(frozen=True)
@@ -63,3 +63,33 @@ def test_a_value_of_json_is_that_of_the_library(text: str) -> None:
             return str(error)
 
     assert read(value_of) == read(json.loads)
+
+
+@pytest.mark.parametrize(
+    ("options", "usual"),
+    [
+        ({}, json.JSONEncoder()),
+        ({"ensure_ascii": False}, json.JSONEncoder(ensure_ascii=False)),
+        ({"sort_keys": True, "compact": True}, json.JSONEncoder(sort_keys=True, separators=(",", ":"))),
+    ],
+)
+def test_an_encoder_writes_what_that_of_the_standard_library_writes(
+    options: dict[str, bool], usual: json.JSONEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values: list[object] = ['\u00e4\u2028"\ud800', 1, 2.5, None, True, [], {}, (1, [2]), {1: 2}, float("nan")]
+    values.append({"b": [1, 2.0, {"c": "\u00fc"}], "a": None})
+    fast = encoder(**options)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    for encode in (fast, encoder(**options)):
+        assert [*map(encode, values)] == [*map(usual.encode, values)]
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            encode({"a": object()})
+
+
+def test_an_encoder_refuses_what_is_no_json() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        encoder()(endless)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encoder(allow_nan=False)([float("inf")])

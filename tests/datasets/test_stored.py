@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from evalstone import (
 )
 from evalstone.datasets.identity import version_of
 from evalstone.datasets.read_samples import StoredSamples
-from evalstone.datasets.stored import sample_of, write_samples
+from evalstone.datasets.stored import content_with, field_texts, sample_content, sample_of, write_samples
+from evalstone.targets import Answer
 from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 WHOLE = Sample(
@@ -191,3 +194,31 @@ def test_a_state_is_among_the_columns_wherever_its_rows_are(first: Any) -> None:
     dataset = load([{"output": "x", "state": state} for state in (first, second)])
     assert (dataset.columns, dataset.ignored) == ({"output": "output", "state": "state"}, ("state",))
     assert load([{"output": "x", "state": "CA"}] * 2).columns == {"output": "output"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(output="a"),
+        Answer(output="", context=["\u202e"], metadata={"z": 1.0}, cost=0.1, state={"rows": [1]}),
+        Answer(messages=[Message(role="assistant", tool_calls=[ToolCall(name="look")])], instructions="other"),
+        Answer(output="a", trajectory=Trajectory(steps=(TrajectoryStep(step_type="tool_call", name="other"),))),
+    ],
+)
+@pytest.mark.parametrize("messages", [(), WHOLE.messages])
+def test_what_an_answer_leaves_of_a_sample_is_written_once(answer: Answer, messages: tuple[Message, ...]) -> None:
+    asked = replace(WHOLE, messages=messages, trajectory=None, output=None)
+    assert asked.content_hash
+    filled = answer.fill(asked, seconds=0.5)
+    anew = replace(filled)
+    assert filled == anew
+    assert filled.content_hash == anew.content_hash
+    texts = field_texts(asked)
+    assert content_with(field_texts(filled, asked, texts)) == sample_content(anew)
+    known = {name: f'"{name}"' for name in texts}
+    written = field_texts(filled, asked, known)
+    assert {name for name in written if written[name] == f'"{name}"'} >= {"input", "reference", "expected_trajectory"}
+    assert answer.to_json() == json.dumps(answer.to_dict())
+    assert json.loads(answer.to_json({"output": '"known"'})).get("output") == (
+        None if answer.output is None else "known"
+    )
