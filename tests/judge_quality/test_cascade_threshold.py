@@ -134,5 +134,6 @@ def test_samples_that_repeat_each_other_are_one_label(repeated: dict[str, str]) 
         for row in ROWS[:30]
         for n in range(10)
     ]
-    with pytest.raises(ConfigError, match=r"59 right ones in clusters of their own would, 30 are labeled"):
+    said = r"59 right ones would, 30 are labeled \(one of each of 30 clusters counts\); allow more"
+    with pytest.raises(ConfigError, match=said):
         calibrate(rows, "fact_check", judge=Cascade(CHEAP, DEAR), ledger=None, risk=0.05)

@@ -385,7 +385,11 @@ def test_a_threshold_is_fitted_to_a_limit_of_what_is_kept_wrongly() -> None:
     ("cases", "more", "told"),
     [
         ([Case(0.9, True, True, str(n)) for n in range(58)], {}, "59 right ones would, 58 are labeled"),
-        ([Case(0.9, n % 5 > 0, True, str(n)) for n in range(100)], {}, "the fallback is needed"),
+        (
+            [Case(0.9, n % 5 > 0, True, str(n)) for n in range(100)],
+            {},
+            "of the 59 with the highest probability, 12 are judged wrongly",
+        ),
         ([Case(None, True, True)], {"risk": 0}, "risk must be a number between 0 and 1"),
         ([Case(None, True, True)], {"risk": True}, "risk must be a number between 0 and 1"),
         (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import beta, binomtest
 
-from evalstone.stats.selective_risk import certified_threshold, fewest, upper_bound
+from evalstone.stats.selective_risk import certified_threshold, fewest, short_threshold, upper_bound, why_not_certified
 
 
 @pytest.mark.parametrize(("wrong", "n"), [(0, 1), (0, 59), (1, 60), (7, 100), (50, 100), (99, 100), (100, 100)])
@@ -55,3 +57,48 @@ def test_the_risk_of_what_is_kept_exceeds_the_limit_in_at_most_one_of_twenty(ove
             exceeded += 1 - right[grid >= found.threshold].mean() > 0.1
     assert exceeded <= 30  # 20 are expected at most; more than 30 have a chance of 1 %
     assert chosen > (0 if overconfident else 200)
+
+
+@pytest.mark.parametrize(
+    ("probability", "below", "short"),
+    [
+        (0.8333333333333333, 0.81, 0.83),
+        (0.8333333333333333, 0.8333, 0.83333),
+        (0.8333333333333333, 0.5, 0.83),  # near it, whatever is below
+        (0.9666666666666667, None, 0.96),
+        (1.0, 0.7, 1.0),
+        (0.9, 0.8, 0.9),
+    ],
+)
+def test_a_threshold_has_few_digits(probability: float, below: float | None, short: float) -> None:
+    assert short_threshold(probability, below) == short
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_a_short_threshold_keeps_the_same(one: float, other: float) -> None:
+    below, probability = sorted((one, other))
+    if below < probability:
+        assert below < short_threshold(probability, below) <= probability
+
+
+def test_a_certified_threshold_is_short_and_keeps_the_same() -> None:
+    probabilities = [1 - 1 / n for n in range(3, 203)]
+    found = certified_threshold(probabilities, [False] * 200, 0.05)
+    assert found is not None
+    assert (found.threshold, found.kept) == (0.66, 200)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "without", "why"),
+    [
+        (10, 0, 0, "14 right ones would, 10 are labeled"),
+        (10, 0, 9, "14 right ones would, and 10 have a probability"),
+        (12, 8, 0, "of the 14 with the highest probability, 8 are judged wrongly"),
+        (19, 1, 0, "of the 14 with the highest probability, 1 is judged wrongly"),
+    ],
+)
+def test_why_no_threshold_is_shown_is_said(right: int, wrong: int, without: int, why: str) -> None:
+    probabilities = [*[0.9] * wrong, *[0.7] * right, *[None] * without]
+    errors = [*[True] * wrong, *[False] * (right + without)]
+    assert certified_threshold(probabilities, errors, 0.2) is None
+    assert why_not_certified(probabilities, errors, 0.2) == why

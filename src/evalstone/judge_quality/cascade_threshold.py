@@ -14,7 +14,7 @@ from evalstone._core.guards import is_number
 from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, invalid
 from evalstone.judges.cascade import Cascade
-from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
+from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, why_not_certified
 from evalstone.types import Record
 
 
@@ -57,19 +57,14 @@ def certify(
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
     probabilities = [_probability(record, cascade.identity) for record in alone]
-    found = certified_threshold(probabilities, [not right[record.sample_id] for record in alone], risk)
-    if found is not None:
+    wrong = [not right[record.sample_id] for record in alone]
+    if (found := certified_threshold(probabilities, wrong, risk)) is not None:
         return found
-    needed = fewest(risk)
-    independent = "" if len(alone) == len(right) else " in clusters of their own"
-    hint = (
-        f"{needed} right ones{independent} would, {len(alone)} are labeled"
-        if len(alone) < needed
-        else "the fallback is needed"
-    )
+    of_clusters = "" if len(alone) == len(right) else f" (one of each of {len(alone)} clusters counts)"
     raise ConfigError(
         f"the labels don't show for any threshold that at most {risk:.1%} of the samples that "
-        f"{cascade.primary.identity} decides alone are judged wrongly: {hint}"
+        f"{cascade.primary.identity} decides alone are judged wrongly: {why_not_certified(probabilities, wrong, risk)}"
+        f"{of_clusters}; allow more, label more, or ask {cascade.fallback.identity} alone"
     )
 
 

@@ -35,7 +35,7 @@ from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_probabilities
 from evalstone.questions.base import Question, QuestionSpec, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
-from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, fewest
+from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, short_threshold, why_not_certified
 from evalstone.types import JudgeCall, total_cost
 
 A = TypeVar("A")
@@ -345,10 +345,14 @@ def fit_threshold(
             f"no threshold reaches an accuracy of {accuracy:g}; the best is {best.accuracy:.3f} at "
             f"threshold={best.threshold:g}"
         )
-    chosen = _chosen(curve, accuracy, escalated) if certified is None else _at(curve, certified.threshold)
+    if certified is None:
+        chosen = _chosen(curve, accuracy, escalated)
+        threshold = _short(curve, chosen)
+    else:
+        chosen, threshold = _at(curve, certified.threshold), certified.threshold
     held_out = _held_out(cases, accuracy, escalated) if certified is None else None
     return CascadeFit(
-        threshold=chosen.threshold,
+        threshold=threshold,
         accuracy=chosen.accuracy,
         escalated=chosen.escalated,
         primary=sum(case.primary for case in cases) / len(cases),
@@ -378,20 +382,24 @@ def _certified(cases: Sequence[Case], risk: object, accuracy: float | None, esca
         by_question.setdefault(case.question or f"#{number}", []).append(case)
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in by_question.items()]
-    found = certified_threshold([case.probability for case in alone], [not case.primary for case in alone], risk)
-    if found is not None:
+    probabilities, wrong = [case.probability for case in alone], [not case.primary for case in alone]
+    if (found := certified_threshold(probabilities, wrong, risk)) is not None:
         return found
-    needed = fewest(risk)
-    hint = f"{needed} right ones would, {len(alone)} are labeled" if len(alone) < needed else "the fallback is needed"
     raise ConfigError(
         f"the labels don't show for any threshold that at most {risk:.1%} of the verdicts that the primary keeps are "
-        f"wrong: {hint}"
+        f"wrong: {why_not_certified(probabilities, wrong, risk)}"
     )
 
 
 def _at(curve: Sequence[CurvePoint], threshold: float) -> CurvePoint:
-    """The point of a curve at a threshold that occurs in it, or the next one."""
+    """The point of a curve that keeps the same as a threshold."""
     return next(point for point in curve if point.threshold >= threshold)
+
+
+def _short(curve: Sequence[CurvePoint], chosen: CurvePoint) -> float:
+    """A short threshold that keeps the same as a point of a curve."""
+    below = [point.threshold for point in curve if point.threshold < chosen.threshold]
+    return short_threshold(chosen.threshold, below[-1] if below else None)
 
 
 def _chosen(curve: Sequence[CurvePoint], accuracy: float | None, escalated: float | None) -> CurvePoint:

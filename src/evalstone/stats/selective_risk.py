@@ -14,12 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from itertools import groupby
 
 from evalstone.stats.roots import root
 from evalstone.stats.special import beta_cdf, binomial_cdf
 
 CONFIDENCE = 0.95
+NEAR = 0.01
+"""A threshold is less than this below the probability that it keeps."""
+MOST_DIGITS = 17
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +31,8 @@ class SelectiveRisk:
     """A threshold on a judge's probability, and how often the verdicts that it keeps are wrong."""
 
     threshold: float
-    """Verdicts with at least this probability are kept."""
+    """Verdicts with at least this probability are kept: a short number that keeps the same labeled verdicts as the
+    lowest of their probabilities."""
     limit: float
     """The share of wrong verdicts among the kept ones that was allowed, in [0, 1]."""
     confidence: float
@@ -66,8 +71,8 @@ def certified_threshold(
     needed = fewest(limit, confidence)
     found: SelectiveRisk | None = None
     kept = errors = 0
-    for threshold, group in groupby(pairs, key=lambda pair: pair[0]):
-        listed = [is_wrong for _, is_wrong in group]
+    groups = [(p, [is_wrong for _, is_wrong in group]) for p, group in groupby(pairs, key=lambda pair: pair[0])]
+    for place, (lowest, listed) in enumerate(groups, start=1):
         kept += len(listed)
         errors += sum(listed)
         if kept < needed:  # not even without an error would the test reject
@@ -75,7 +80,7 @@ def certified_threshold(
         if binomial_cdf(errors, kept, limit) > 1 - confidence:
             break
         found = SelectiveRisk(
-            threshold=threshold,
+            threshold=short_threshold(lowest, groups[place][0] if place < len(groups) else None),
             limit=limit,
             confidence=confidence,
             kept=kept,
@@ -86,9 +91,38 @@ def certified_threshold(
     return found
 
 
+def short_threshold(probability: float, below: float | None) -> float:
+    """The number with the fewest digits that is at most a probability, and above the next lower one: as a threshold, it
+    keeps the same. It is less than .01 below the probability, so that it says nothing of others that weren't seen.
+
+    below: The next lower probability; None if there is none.
+    """
+    least = max(-math.inf if below is None else below, probability - NEAR)
+    exact = Decimal(repr(probability))
+    for digits in range(MOST_DIGITS):
+        short = float(exact.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_FLOOR))
+        if short > least:
+            return short
+    return probability
+
+
 def fewest(limit: float, confidence: float = CONFIDENCE) -> int:
     """The fewest verdicts, all of them right, that show a risk of at most `limit`."""
     return math.ceil(math.log(1 - confidence) / math.log1p(-limit))
+
+
+def why_not_certified(probabilities: Sequence[float | None], wrong: Sequence[bool], limit: float) -> str:
+    """Why no threshold is shown to keep to a limit, as a clause. Arguments are those of `certified_threshold`."""
+    needed = fewest(limit)
+    if len(probabilities) < needed:
+        return f"{needed} right ones would, {len(probabilities)} are labeled"
+    pairs = zip(probabilities, wrong, strict=True)
+    known = ((p, is_wrong) for p, is_wrong in pairs if p is not None)
+    surest = sorted(known, key=lambda pair: pair[0], reverse=True)[:needed]
+    if len(surest) < needed:
+        return f"{needed} right ones would, and {len(surest)} have a probability"
+    errors = sum(is_wrong for _, is_wrong in surest)
+    return f"of the {needed} with the highest probability, {errors} {'is' if errors == 1 else 'are'} judged wrongly"
 
 
 def upper_bound(wrong: int, n: int, confidence: float = CONFIDENCE) -> float:
