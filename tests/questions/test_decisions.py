@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast, get_args
 
 import pytest
@@ -459,3 +459,26 @@ def test_the_least_certain_label_of_an_item_decides_whether_it_is_kept() -> None
     found = read_decisions(question, [{"yes": share, "no": 1 - share} for share in shares])
     answer = JudgeAnswer(value=found.value, judge="j", detail=found.detail)
     assert item_probabilities(question, answer) == (0.5, 0.8)
+
+
+def test_what_is_added_to_a_prompt_is_a_rule_and_meanings_of_options_stay_with_them() -> None:
+    """Otherwise a sentence on doubtful cases would also move what each answer means into the instructions."""
+    question = ClaimSupported(claim="a", context=("b",))
+    added = "If you are in doubt, the right label is no."
+    prompt = question.prompt
+
+    def asked(instructions: str) -> Any:
+        closed = as_decisions(replace(question, prompt=replace(prompt, instructions=instructions)))
+        assert closed is not None
+        (decision,) = closed.decisions
+        return decision
+
+    own, more = asked(prompt.instructions), asked(f"{prompt.instructions}\n\n{added}")
+    assert more.options == own.options
+    assert all(own.options.values())
+    before, after = own.instructions.split("\n\n"), more.instructions.split("\n\n")
+    assert [part for part in after if part not in before] == [added]
+    for other in (f"{added}\n\n{prompt.instructions}", f"{prompt.instructions} {added}"):  # not added to its end
+        whole = asked(other)
+        assert other in whole.instructions
+        assert not any(whole.options.values())

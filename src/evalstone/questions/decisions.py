@@ -420,12 +420,17 @@ _HOW_TO_REPLY = re.compile(r"^(?:For each .{0,60} give, in this order:|In the re
 
 def _outline_of(kind: type[Question[Any]], prompt: Prompt, labels: Sequence[_Label]) -> _Outline:
     """The prompt in parts. A prompt of the user's is kept whole: only evalstone's define labels in the form that is
-    taken apart."""
-    if is_own_code(kind) or prompt != getattr(kind, "prompt", None):
+    taken apart. What is added to one of these, such as a sentence on doubtful cases, is a rule."""
+    own: Prompt | None = getattr(kind, "prompt", None)
+    if is_own_code(kind) or own is None or replace(prompt, instructions=own.instructions) != own:
+        return _Outline(prompt.instructions.strip(), prompt.task, {})
+    added = prompt.instructions.removeprefix(own.instructions)
+    if added and (added == prompt.instructions or not added.startswith("\n\n")):
         return _Outline(prompt.instructions.strip(), prompt.task, {})
     keys = {part for label in labels for part in label.keys}
     options = {option for label in labels for option in label.values}
-    return _outline(prompt, frozenset({*keys, *options, *kind.explaining()}))
+    outline = _outline(own, frozenset({*keys, *options, *kind.explaining()}))
+    return replace(outline, rules=f"{outline.rules}{added}".strip())
 
 
 @functools.lru_cache(maxsize=512)
