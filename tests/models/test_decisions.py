@@ -15,8 +15,10 @@ from pydantic import TypeAdapter
 from evalstone.errors import JudgeDeclined, JudgeError, JudgeRefused, PromptTooLong, ReplyError
 from evalstone.judges import DecisionJudge
 from evalstone.models.decisions import Decided
+from evalstone.models.prices import cache_write_price
 from evalstone.models.typed_questions import TypedQuestion, distribution
 from evalstone.questions import ClaimSupported
+from evalstone.types import Usage
 from tests.hostile_serving import Reply, http, serving_hostile
 from tests.serving import Behaviour, Response, Server, serving
 
@@ -140,6 +142,32 @@ def decided(behaviour: Behaviour, model: str = "systemone/jev", suffix: str = ""
                 return await opened.provider.decide(STATE, ASKED)
 
         return asyncio.run(ask()), server
+
+
+class Dear(DecisionJudge):
+    """A model whose price for tokens that are written to its prompt cache is known."""
+
+    def price(self, usage: Usage, written: int = 0) -> float | None:
+        return usage.input * 1e-6 + written * 1e-3
+
+
+@pytest.mark.parametrize(("written", "paid"), [(100, 0.101), (0, 0.001), (5000, 1.001)])
+def test_tokens_that_are_written_to_the_cache_are_paid(written: int, paid: float) -> None:
+    """At most those that were read."""
+    details = {"cached_tokens": 400, "cache_write_tokens": written}
+    usage = OPENAI_USAGE | {"input_tokens_details": details}
+    with serving(lambda request, number: openai(OPENAI_ANSWERS) | {"usage": usage}) as server:
+        judge = Dear(model="openai-decisions/gpt-6-luna", base_url=server.url.removesuffix("/v1"), api_key="k")
+
+        async def ask() -> Decided:
+            async with judge.opened() as opened:
+                return await opened.provider.decide(STATE, ASKED)
+
+        assert asyncio.run(ask()).cost == pytest.approx(paid)
+
+
+def test_a_listed_model_without_a_price_for_its_cache_takes_none() -> None:
+    assert cache_write_price("openai-decisions", "gpt-6-luna") == 0
 
 
 @pytest.mark.parametrize("suffix", ["", "/v1", "/"])

@@ -46,19 +46,15 @@ def cost_of(usage: Usage, provider: str, model: str) -> float | None:
 
 @functools.cache
 def cache_write_price(provider: str, model: str) -> float:
-    """US dollars that a token costs more if the provider writes it to its prompt cache; 0 if unknown."""
+    """US dollars that a token costs more if the provider writes it to its prompt cache, for a model whose price is
+    known; 0 if nothing is listed for that."""
     import genai_prices  # noqa: PLC0415 - a third of a second, and only paid models need it
 
     plain, written = (
         genai_prices.Usage(input_tokens=1000),
         genai_prices.Usage(input_tokens=1000, cache_write_tokens=1000),
     )
-    try:
-        costs = [
-            genai_prices.calc_price(it, model_ref=model, provider_id=provider).total_price for it in (plain, written)
-        ]
-    except LookupError:
-        return 0.0
+    costs = [genai_prices.calc_price(it, model_ref=model, provider_id=provider).total_price for it in (plain, written)]
     return max(0.0, float(costs[1] - costs[0]) / 1000)  # some list only what is added
 
 
