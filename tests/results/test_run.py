@@ -111,14 +111,15 @@ def test_printing_shows_the_judge_and_the_summary() -> None:
     assert header.split("  ")[0] == "scorer"
     assert row.split()[:2] == ["given", "0.750"]
     assert row.endswith("higher is better")
-    assert last == f"cost $0.00 · {run.seconds:.1f} s"
+    assert last == f"{run.seconds:.1f} s"  # nobody was asked for money
     judged = replace(run, judge="lexical@7", n_samples=1)
+    assert str(judged).endswith(f"\ncost $0.00 · {run.seconds:.1f} s")
     assert str(judged).startswith(f"{run.dataset_name} · 1 sample · judge lexical@7\n")
 
 
 def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:
     run = run_of(["fail", "skip", "skip", "0.5"], [Given(), Harm()])
-    stopped = replace(run, stop_reason="the budget of $1 is spent", seconds=2.0)
+    stopped = replace(run, stop_reason="the budget of $1 is spent", seconds=2.0, judge="lexical@7")
     lines = str(stopped).split("\n")
     assert set(sentences_of(stopped.notes[:2])) <= set(lines)
     known = {"missing": 3, "of": 4, "noun": "sample", "bounds": (0.125, 0.875), "scale": 1.0}

@@ -29,8 +29,8 @@ MISSING: Mapping[Missing, str] = {
     "not_rebuilt": "The prompt can't be rebuilt from the sample and the other answers of this record.",
 }
 """Why a prompt isn't shown."""
-CACHED = "not known: the ledger keeps the reply that was read, and none that was corrected before it"
-"""What is known of the corrections of an answer from the ledger. Answers of a batch are too."""
+CACHED = "not known: the answer is from the ledger, which keeps only the reply that was read"
+"""What is known of the malformed replies before an answer from the ledger. Answers of a batch are too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,8 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
         yield "judge", call.judge
     if call.repeat_index:
         yield "repetition", str(call.repeat_index)
-    if call.source == "cached" and call.reply is not None and not call.members:
-        yield "corrections", CACHED
+    if call.source == "cached" and call.reply is not None and not call.members and not _decides(call.reply):
+        yield "malformed replies before this one", CACHED
     if call.probability is not None:
         yield "probability of this answer", f"{call.probability:.3f}"
     if call.alternatives:
@@ -136,6 +136,15 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
         if value is None or name == "probability":
             continue
         yield name.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _decides(reply: str) -> bool:
+    """Whether a stored reply is one of probabilities, which are numbers that nothing corrects."""
+    try:
+        data: object = json.loads(reply)
+    except ValueError:
+        return False
+    return is_mapping(data) and set(data) == {"asked", "probabilities"}
 
 
 def _prompt(asked: Asked) -> Block:

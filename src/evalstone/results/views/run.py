@@ -163,8 +163,9 @@ def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleVie
 def _facts(run: Run) -> Iterator[Fact]:
     if any(line.asked + line.shared + line.cached for line in run.summary):
         yield Fact("Judge calls", calls := calls_text(run.summary), calls)
-    cost, duration = cost_text(run), duration_text(run)
-    yield Fact("Cost", cost.removeprefix("cost "), cost)
+    duration = duration_text(run)
+    if cost := cost_text(run):
+        yield Fact("Cost", cost.removeprefix("cost "), cost)
     yield Fact("Duration", duration, duration)
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)

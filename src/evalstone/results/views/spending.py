@@ -29,7 +29,9 @@ def corrections_text(run: Run) -> str:
 
 def cost_text(run: Run) -> str:
     """The cost of the run: the cost in results, the cost outside of them, the cost of a target, and, for an interrupted
-    run, the cost of this invocation."""
+    run, the cost of this invocation; "" if nothing with a known price was asked: no judge, no user, no target."""
+    if run.judge == "none" and run.cost == 0 and (run.target is None or run.target.cost is None):
+        return ""
     if run.cost is None or run.interrupted_cost is None:
         return f"cost {money(run.cost)}{_this_call(run)}"
     parts: dict[str, float | None] = {"results": run.judge_cost}
