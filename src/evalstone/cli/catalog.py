@@ -351,7 +351,7 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     if known:
         screen.print()
         screen.print(_calibrated(known))
-    screen.print("\nevalstone judges NAME describes one and checks that it is ready.", style="dim")
+    screen.print("\nevalstone judges NAME describes one and checks its settings and key; nothing is sent.", style="dim")
 
 
 def _list_added_judges() -> list[ConfigError]:
@@ -486,11 +486,22 @@ def _shown_temperature(judge: evalstone.ModelJudge) -> str:
 
 
 def _readiness(judge: evalstone.Judge) -> str:
+    """Whether a judge can be used, and of a model what of that was checked: nothing is sent to it."""
+    from evalstone.models.catalog import provider_info
+    from evalstone.models.model import Model
+
     try:
         judge.check()
     except ConfigError as error:
         return f"not ready: {error}"
-    return "ready"
+    if not isinstance(judge, Model):
+        return "ready"
+    info = provider_info(judge.model)
+    if judge.key:
+        key = "its key is set" if judge.api_key else f"{info.key} is set"
+    else:
+        key = "without a key" if judge.url else "with the credentials of its library"
+    return f"{key}; not contacted"
 
 
 def _calibrated(known: Sequence[Calibration]) -> Grid:
