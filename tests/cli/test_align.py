@@ -35,6 +35,10 @@ def test_an_aligned_judge_scores_runs_from_a_line_and_from_a_file(tmp_path: Path
         assert done.returncode == 0, done.stderr
         assert "At most 108 judge calls" in done.stderr
         assert len(server.requests) == 108
+        known = evalstone(*call[:-1], "0", "--dry-run")
+        said = " ".join(known.stdout.split())
+        assert "No judge calls: the answers on all 60 labeled samples are in the ledger." in said
+        assert f"vllm/x({server.url})" in said or "vllm/x 0 0 0 $0.00" in said
         assert "The aligned judge is better: a gain in accuracy of" in done.stdout
         used = f"vllm/x({server.url}, align=align.json)"
         assert f"--judge '{used}'" in done.stdout.replace("\n", "")

@@ -53,7 +53,7 @@ def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
     assert "by mean probability" in told
     assert re.search(r"mini: \$0\.4 and \$1\.6 [^;]*; not ready", told)
     assert "OPENAI_API_KEY" in told
-    assert re.search(r"/x: \$1 and \$2 [^;]*; ready", told)
+    assert re.search(r"/x: \$1 and \$2 [^;]*; without a key; not contacted", told)
     assert "free; ready" in told
 
 
@@ -72,10 +72,10 @@ def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: 
             "panel(google/gemini-3-pro, lexical)",
             "temperature not sent (Gemini 3 and later: Google recommends the default",
         ),
-        ("vllm/mine(temperature=0.5)", "ready temperature 0.5 Settings"),
+        ("vllm/mine(temperature=0.5)", "not contacted temperature 0.5 Settings"),
     ):
         assert told in " ".join(evalstone("judges", spec).stdout.split())
-    assert "ready Settings" in " ".join(evalstone("judges", "vllm/mine").stdout.split())
+    assert "without a key; not contacted Settings" in " ".join(evalstone("judges", "vllm/mine").stdout.split())
 
 
 def test_a_judge_is_described_with_what_its_settings_may_be(evalstone: Evalstone) -> None:
@@ -501,3 +501,31 @@ def test_samples_that_have_no_score_by_their_data_end_no_run(tmp_path: Path, eva
     alone = evalstone("run", "d.jsonl", "-s", "faithfulness")
     assert alone.returncode == 3
     assert re.fullmatch(r"no sample .* no claim\n", alone.stderr)
+
+
+OWN_JUDGES = """
+from evalstone import Judge, JudgeAnswer
+
+class Sure(Judge):
+    always: str = ""
+
+    async def answer(self, question, repeat=0):
+        even = question.inputs()["claim"].split()[-2] in ("0", "2", "4", "6", "8")
+        verdict = self.always or ("yes" if even else "no")
+        value = question.parse('{"reason": "", "verdict": "%s"}' % verdict)
+        return JudgeAnswer(value=value, judge=self.identity, probability=2 / 3, cost=0.0)
+"""
+
+
+@pytest.mark.parametrize("given", ["", ", threshold=0.95"])
+def test_a_threshold_that_labels_chose_is_named_as_it_is_used(evalstone: Evalstone, given: str) -> None:
+    Path("own.py").write_text(OWN_JUDGES, encoding="utf-8")
+    rows = [{"id": str(n), "output": f"It is {n % 10} .", "context": [f"{n}"], "label": 1 - n % 2} for n in range(20)]
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    judge = f'cascade(own.py:Sure, own.py:Sure(always="yes"){given})'
+    options = ("--labels", "labels.jsonl", "--scorer", "fact_check(by_sentence=false)", "--risk", "0.2")
+    done = evalstone("calibrate", *options, "--judge", judge)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "Use the cascade with --judge 'cascade(own.py:Sure, own.py:Sure(always=\"yes\"), threshold=0.66)'." in told
+    assert "Threshold 0.66: of the samples" in told

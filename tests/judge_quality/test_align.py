@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, DataError, ScriptedJudge, calibrate, evaluate
+from evalstone import ConfigError, DataError, Panel, ScriptedJudge, calibrate, evaluate
 from evalstone._core import sync
 from evalstone.judge_quality.align import AlignmentTask
 from evalstone.judges import Aligned, AlignmentFile, align, parse_judge
@@ -22,6 +22,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import read_decisions
 from evalstone.results import Alignment
+from evalstone.results.views.calibration import calibration_notes
 from evalstone.types import AlignedQuestion
 from tests.birds import ROUNDED, is_right, labeled, strict, unsure
 from tests.fakes import claims, verdicts
@@ -106,6 +107,8 @@ def test_examples_are_not_counted_in_a_calibration_and_other_labels_are_named(ma
     notes = {each.kind: each.severity for each in found.notes}
     assert notes["examples_not_counted"] == "caution"
     assert notes["labels_used_to_align"] == "warning"
+    ((line, _),) = calibration_notes([found], [found.judge])
+    assert line.endswith("; optimistic, since it was aligned with 118 of these labels")
     plain = calibrate(ROWS, "relevancy_check", judge=ScriptedJudge(strict), ledger=None)
     assert (plain.n_examples, plain.n_aligned_with) == (0, 0)
 
@@ -140,6 +143,41 @@ def test_no_gain_is_claimed_where_there_is_none_and_nothing_is_written(tmp_path:
     with pytest.raises(ConfigError, match="the alignment is not saved: nothing that was tried is better"):
         made.save(tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()
+
+
+def test_a_judge_that_is_aligned_already_is_refused_also_as_a_member(made: Alignment, tmp_path: Path) -> None:
+    """With another wording or examples, the question would no longer be the one that its alignment is for."""
+    made.save(tmp_path / "a.json")
+    judge = Aligned(ScriptedJudge(strict), tmp_path / "a.json")
+    for each in (judge, Panel(judge, ScriptedJudge(strict, name="other"))):
+        with pytest.raises(ConfigError, match="is aligned already; name the judge without align"):
+            align(ROWS, "relevancy_check", judge=each, ledger=None)
+
+
+@pytest.mark.parametrize("probabilities", [True, False])
+def test_a_judge_that_tells_nothing_apart_is_said_to(probabilities: bool) -> None:
+    """No threshold makes it a judge, and more labels don't either."""
+
+    def coin(question: Question[Any]) -> Completion:
+        number = int(re.findall(r"\d+", str(question.inputs()["question"]))[0])
+        share = (number * 37 % 101) / 101
+        said = json.dumps({"reason": "It guesses.", "verdict": "yes" if share >= 0.5 else "no"})
+        return Completion(said, alternatives={"yes": share, "no": 1 - share} if probabilities else None)
+
+    made = align(ROWS, "relevancy_check", judge=ScriptedJudge(coin), ledger=None, examples=2)
+    (told,) = [each for each in made.notes if each.kind == "judge_tells_nothing_apart"]
+    assert made.default is not None
+    measured = made.default.auroc if probabilities else made.default.balanced_accuracy
+    assert measured is not None
+    assert told["of"] == ("AUROC" if probabilities else "balanced accuracy")
+    assert told["measured"] == (measured.estimate, measured.low, measured.high)
+    assert measured.low is not None
+    assert measured.low <= 0.5
+    assert "As it is, this judge isn't shown to tell yes from no" in str(made)
+
+
+def test_a_judge_that_tells_yes_from_no_is_not_doubted(made: Alignment) -> None:
+    assert "judge_tells_nothing_apart" not in [each.kind for each in made.notes]
 
 
 def _noisy(question: Question[Any]) -> dict[str, str]:
@@ -252,7 +290,8 @@ def test_a_sample_with_several_labels_is_no_example() -> None:
     with pytest.raises(ConfigError, match=r"there is nothing to choose for faithfulness and scripted"):
         align(ROWS, "faithfulness", judge=ScriptedJudge(many), ledger=None)
     made = align(ROWS, "faithfulness", judge=ScriptedJudge(many), ledger=None, wording="strict")
-    assert {each.kind: each["samples"] for each in made.notes} == {"several_labels": 120, "few_examples": None}
+    kinds = {each.kind: each["samples"] for each in made.notes}
+    assert kinds == {"several_labels": 120, "few_examples": None, "judge_tells_nothing_apart": None}
     assert [each.examples for each in made.tried] == [0, 0]
 
 

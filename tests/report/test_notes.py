@@ -150,6 +150,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "score of 0.000 (95% CI 0.000 to 0.000) on 96 labels that had no part in the choice.",
     ),
     (
+        note("judge_tells_nothing_apart", "warning", of="AUROC", measured=(0.404, 0.245, 0.586)),
+        "As it is, this judge isn't shown to tell yes from no: its AUROC is 0.404 (95% CI 0.245 to 0.586; 0.5 is "
+        "chance).",
+    ),
+    (
         note("alignment_ended_early", "warning", reason="the budget is spent"),
         "Nothing was chosen, because it ended early: the budget is spent.",
     ),
@@ -178,6 +183,11 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("labels_used_to_align", "warning", samples=80, of=100),
         "The judge was aligned with 80 of these 100 labels: the figures are optimistic; calibrate it on others.",
+    ),
+    (
+        note("corrected_by_aligned_labels", "warning", samples=40, of=41),
+        "The judge was aligned with 40 of the 41 labels of this calibration, on which it errs less than on others, so "
+        "the correction is too small; calibrate it on others.",
     ),
     (
         note("judges_differ", "warning", judges=("a@1", "b@1")),

@@ -66,6 +66,11 @@ def test_labelled_samples_of_the_run_itself_are_told() -> None:
     assert told == (note("labels_in_run", "fact", "given", labels=1),)
 
 
+def test_labels_that_the_judge_was_aligned_with_correct_too_little_and_that_is_said() -> None:
+    told = corrected_share(run_of(["1.0", "0.0"]), "given", replace(calibration(), n_aligned_with=40)).notes
+    assert told == (note("corrected_by_aligned_labels", "warning", "given", samples=40, of=len(PAIRS)),)
+
+
 def test_a_calibration_of_another_judge_is_refused() -> None:
     with pytest.raises(ConfigError, match="by other@1"):
         corrected_share(run_of(["1.0"]), "given", replace(calibration(), judge="other@1"))

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -28,6 +29,7 @@ from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig, default
 from evalstone.judges.aligned import (
     Aligned,
     AlignmentFile,
+    alignments_in,
     mapped_answer,
     positive_share,
     reads_examples,
@@ -56,6 +58,7 @@ from evalstone.stats.nested_selection import Candidate, HeldOut, Objective, Sele
 from evalstone.stats.weighted_agreement import weighted_auroc, weighted_measures
 from evalstone.types import (
     AlignedQuestion,
+    Asking,
     Note,
     Record,
     Sample,
@@ -236,7 +239,8 @@ class AlignmentTask:
             reason = "it names its own judge" if chosen.may_ask else "it asks no judge"
             raise ConfigError(f"{chosen.name} can't be aligned: {reason}")
         parsed = judge_for((chosen,), judge)
-        if isinstance(parsed, Aligned):
+        aligned_for = {each.signature for each in alignments_in(parsed)}
+        if isinstance(parsed, Aligned) or chosen.signature in aligned_for:
             raise ConfigError(f"{parsed.identity} is aligned already; name the judge without align")
         options = options or JudgeOptions()
         labeled, threshold = (config or LabelConfig()).read(labels, chosen, data=data, map=options.map)
@@ -291,7 +295,9 @@ class AlignmentTask:
         per_call = every.usage.input / every.calls if every.calls else 0.0
         extra = sum(1 + way.examples for way in self.ways[1:])
         ways = len(self.ways) - 1
-        cost = None if every.cost is None or first.cost is None else first.cost + every.cost * extra
+        cost = first.cost
+        if extra and first.calls + every.calls:
+            cost = total_cost((first.cost, None if every.cost is None else every.cost * extra))
         return AlignmentEstimate(
             judge=self.judge.identity,
             scorer=self.scorer.name,
@@ -354,6 +360,8 @@ class AlignmentTask:
             raise DataError("align needs at least 2 labels that mean yes and 2 that mean no, beside those for examples")
         pick = found.chosen
         question = seen.question if pick.candidate == 0 else chosen[ways[pick.candidate]]
+        default = _measured(truths, found.default, groups)
+        notes += default.chance_notes
         return Alignment(
             **self._about(runs),
             chosen=None if pick.is_default else seen.mapped(question, pick),
@@ -362,7 +370,7 @@ class AlignmentTask:
             wins=found.wins,
             losses=found.losses,
             edge=found.edge,
-            default=_measured(truths, found.default, groups),
+            default=default,
             aligned=_measured(truths, found.held_out, groups),
             tried=tuple(
                 TriedWay(
@@ -435,7 +443,7 @@ class _Seen:
         asked: dict[str, tuple[Question[Any], ...]] = {}
         kinds: dict[tuple[str, str], Question[Any]] = {}
         for name, record in records.items():
-            session = ReplaySession(record.calls, keeps_reasoning=task.options.keep_reasoning)
+            session = ReplaySession(record.calls, keeps_reasoning=task.options.keep_reasoning, asking=run.asking)
             await _scored(scorer, samples[name], session)
             asked[name] = tuple(each for each in session.questions.values() if options_of(each))
             kinds.update({(each.kind, each.prompt.digest): each for each in asked[name]})
@@ -451,7 +459,7 @@ class _Seen:
             )
         one = {name: len(each) == 1 and len(options_of(each[0])) == 1 for name, each in asked.items() if each}
         typical = next((name for name, is_one in one.items() if is_one), next(iter(one)))
-        scores = await _scores_of_labels(task, samples[typical], records[typical], kind)
+        scores = await _scores_of_labels(task, samples[typical], records[typical], run.asking, kind)
         threshold = default_threshold(scorer) / scorer.scale
         positive = tuple(label for label, score in scores.items() if reaches(score, threshold))
         if not positive or len(positive) == len(scores):
@@ -536,7 +544,7 @@ class _Seen:
             return Candidate(verdicts=verdicts, probabilities=shares if any(s is not None for s in shares) else ())
         if not any(call.alternatives for _, record in mine if record is not None for call in record.calls):
             return Candidate(verdicts=verdicts)
-        scored = await self._rescored(mine, Scaled(0.3, 2.0))
+        scored = await self._rescored(mine, run.asking, Scaled(0.3, 2.0))
         values = [None if record is None or record.value is None else record.value / scorer.scale for _, record in mine]
         if all(_is_mapped(before, after) for before, after in zip(values, scored, strict=True)):
             return Candidate(verdicts=verdicts, probabilities=values)
@@ -544,14 +552,16 @@ class _Seen:
         at = {
             cut: [
                 None if value is None else reaches(value, threshold)
-                for value in await self._rescored(mine, Scaled(cut))
+                for value in await self._rescored(mine, run.asking, Scaled(cut))
             ]
             for cut in CUTS
             if cut != 0.5
         }
         return Candidate(verdicts=verdicts, at=at)
 
-    async def _rescored(self, mine: Sequence[tuple[Sample, Record | None]], mapping: Scaled) -> list[float | None]:
+    async def _rescored(
+        self, mine: Sequence[tuple[Sample, Record | None]], asking: Asking, mapping: Scaled
+    ) -> list[float | None]:
         """The scores, divided by the scale, with mapped probabilities."""
         chosen = replace(self.question, threshold=mapping.threshold, temperature=mapping.temperature)
         found: list[float | None] = []
@@ -559,7 +569,10 @@ class _Seen:
             value = None
             if record is not None:
                 session = ReplaySession(
-                    record.calls, keeps_reasoning=self.task.options.keep_reasoning, reread=_mapping(chosen)
+                    record.calls,
+                    keeps_reasoning=self.task.options.keep_reasoning,
+                    asking=asking,
+                    reread=_mapping(chosen),
                 )
                 value = (await _scored(self.task.scorer, sample, session)).value
             found.append(None if value is None else value / self.task.scorer.scale)
@@ -619,10 +632,13 @@ def _mapping(chosen: AlignedQuestion) -> Reread:
     return reread
 
 
-async def _scores_of_labels(task: AlignmentTask, sample: Sample, record: Record, kind: str) -> dict[str, float]:
+async def _scores_of_labels(
+    task: AlignmentTask, sample: Sample, record: Record, asking: Asking, kind: str
+) -> dict[str, float]:
     """By label, the score of a sample, divided by the scale, if all of its labels are this one. Labels without a score
     are left out."""
-    questions = ReplaySession(record.calls, keeps_reasoning=task.options.keep_reasoning)
+    replayed = partial(ReplaySession, record.calls, keeps_reasoning=task.options.keep_reasoning, asking=asking)
+    questions = replayed()
     await _scored(task.scorer, sample, questions)
     asked = next(each for each in questions.questions.values() if each.kind == kind)
     found: dict[str, float] = {}
@@ -634,8 +650,7 @@ async def _scores_of_labels(task: AlignmentTask, sample: Sample, record: Record,
             value = answered_with(question, [label] * len(options_of(question)))
             return replace(answer, value=value, alternatives=None)
 
-        session = ReplaySession(record.calls, keeps_reasoning=task.options.keep_reasoning, reread=answered)
-        value = (await _scored(task.scorer, sample, session)).value
+        value = (await _scored(task.scorer, sample, replayed(reread=answered))).value
         if value is not None:
             found[label] = value / task.scorer.scale
     return found

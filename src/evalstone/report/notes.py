@@ -5,7 +5,7 @@ Each row is a clause without its capital and period. A note names settings as us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from evalstone._core.display import (
@@ -230,12 +230,16 @@ def _judge_errors(note: Note) -> str:
 
 def _uninformative_alignment(note: Note, _: FrontEnd) -> str:
     of = "balanced accuracy" if note["objective"] == "accuracy" else "AUROC"
-    estimate, low, high = note["measured"] or (0.0, 0.0, 0.0)
     return (
         f"the aligned judge is no use: it shows {_gain(note)} only because it comes closer to the more frequent "
-        f"label. It isn't shown to tell yes from no: its {of} is {number(estimate)} (95% CI {limits(low, high)}; 0.5 "
-        "is chance)"
+        f"label. It isn't {_shown_to_tell(of, note['measured'] or (0.0, 0.0, 0.0))}"
     )
+
+
+def _shown_to_tell(of: str, measured: Sequence[float]) -> str:
+    """The end of a sentence on a judge that isn't shown to tell yes from no."""
+    estimate, low, high = measured
+    return f"shown to tell yes from no: its {of} is {number(estimate)} (95% CI {limits(low, high)}; 0.5 is chance)"
 
 
 def _gain(note: Note) -> str:
@@ -644,6 +648,9 @@ NOTES: Mapping[str, Row] = {
         f"nothing that was tried is better than the judge as it is: choosing from these labels gives {_gain(note)} on "
         f"{count(note['labels'], 'label')} that had no part in the choice"
     ),
+    "judge_tells_nothing_apart": lambda note, _: (
+        f"as it is, this judge isn't {_shown_to_tell(note['of'], note['measured'])}"
+    ),
     "alignment_ended_early": lambda note, _: (
         f"nothing was chosen, because it ended early: {safe(note['reason'], LONG)}"
     ),
@@ -664,6 +671,10 @@ NOTES: Mapping[str, Row] = {
     "labels_used_to_align": lambda note, _: (
         f"the judge was aligned with {note['samples']} of these {count(note['of'], 'label')}: the figures are "
         "optimistic; calibrate it on others"
+    ),
+    "corrected_by_aligned_labels": lambda note, _: (
+        f"the judge was aligned with {note['samples']} of the {count(note['of'], 'label')} of this calibration, on "
+        "which it errs less than on others, so the correction is too small; calibrate it on others"
     ),
     "annotators_split": lambda note, _: (
         f"{count(note['samples'], 'sample')} with evenly split annotators left out of the verdicts"

@@ -40,6 +40,18 @@ class Measured:
     """The area under the ROC curve of the probabilities, in [0, 1]; None if the judge gives none. Mappings don't change
     it."""
 
+    @property
+    def chance_notes(self) -> tuple[Note, ...]:
+        """That it isn't shown to tell yes from no, if it isn't: the 95% interval of its AUROC, or of its balanced
+        accuracy if it gives no probabilities, includes chance."""
+        of, measured = (
+            ("AUROC", self.auroc) if self.auroc is not None else ("balanced accuracy", self.balanced_accuracy)
+        )
+        if measured is None or measured.low is None or measured.high is None or measured.low > 0.5:
+            return ()
+        limits = (measured.estimate, measured.low, measured.high)
+        return (note("judge_tells_nothing_apart", "warning", of=of, measured=limits),)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TriedWay:

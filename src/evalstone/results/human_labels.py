@@ -249,6 +249,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     scored = set(scores.names)
     if shared := sum(pair.sample_id in scored for pair in calibration.pairs):
         notes.append(note("labels_in_run", "fact", title, labels=shared))
+    if calibration.n_aligned_with:
+        used, of = calibration.n_aligned_with, len(calibration.pairs)
+        notes.append(note("corrected_by_aligned_labels", "warning", title, samples=used, of=of))
     if scores.groups is not None or calibration.decided_clusters is not None:
         notes.append(note("clusters_ignored", "caution", title))
     return RoganGladenResult(title=title, info=info, threshold=threshold, result=result, notes=tuple(notes))

@@ -40,7 +40,8 @@ def alignment_view(alignment: Alignment, front_end: FrontEnd = PYTHON) -> View:
             )
         )
     if alignment.chosen is not None:
-        sections += _chosen(alignment.chosen, alignment.wording)
+        title = "Chosen" if alignment.passed else "Chosen, but not shown to be better"
+        sections += _chosen(title, alignment.chosen, alignment.wording)
     if alignment.tried:
         note = "Chosen: how often, of ten choices, each without a tenth of the labels."
         sections.append(Section("Tried", tables=(_tried(alignment),), notes=(note,)))
@@ -88,7 +89,7 @@ def _estimate(interval: Interval | None) -> tuple[Cell, Cell]:
     return Cell(number(interval.estimate)), Cell(limits(interval.low, interval.high))
 
 
-def _chosen(chosen: AlignedQuestion, wording: str) -> Iterator[Section]:
+def _chosen(title: str, chosen: AlignedQuestion, wording: str) -> Iterator[Section]:
     parts = [
         f"Wording: {wording if wording in NAMED else excerpt(wording)}."
         if chosen.wording is not None
@@ -103,14 +104,14 @@ def _chosen(chosen: AlignedQuestion, wording: str) -> Iterator[Section]:
         if chosen.temperature != 1:
             parts.append(f"Temperature {chosen.temperature:.4g}: above 1 makes probabilities less certain.")
     if not chosen.examples:
-        yield Section("Chosen", tuple(parts))
+        yield Section(title, tuple(parts))
         return
     rows = [
         [Cell(str(number)), Cell(example.label), Cell(_shown(example.inputs), quoted=True)]
         for number, example in enumerate(chosen.examples, start=1)
     ]
     columns = (Column("example"), words("right label"), words("material"))
-    yield Section("Chosen", tuple(parts), (table("Examples that the judge is shown", columns, rows),))
+    yield Section(title, tuple(parts), (table("Examples that the judge is shown", columns, rows),))
 
 
 def _shown(inputs: Mapping[str, object]) -> str:
@@ -152,6 +153,8 @@ def alignment_estimate_view(work: AlignmentEstimate) -> View:
 
 def estimate_text(work: AlignmentEstimate) -> str:
     """The calls, tokens and cost in a sentence."""
+    if not work.calls:
+        return f"No judge calls: the answers on all {count(work.samples, 'labeled sample')} are in the ledger."
     cost = ", cost unknown" if work.cost is None else f", about {money(work.cost)}" if work.cost else ""
     others = (
         "" if work.ways < 2 else f", and in {count(work.ways - 1, 'other way')} on {count(work.compared, 'sample')}"

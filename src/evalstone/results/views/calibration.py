@@ -144,9 +144,11 @@ def _result(calibration: Calibration) -> str:
         said = f"caught {caught} of {count(bad, 'bad answer')} and flagged {flagged} of {good} good ones"
     chance = ", not shown to be better than chance" if calibration.unusable else ""
     same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
+    used = calibration.n_aligned_with
+    optimistic = f"; optimistic, since it was aligned with {used} of these labels" if used else ""
     return (
         f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; {said} at the threshold "
-        f"{threshold:.4g}{same}{_panel(calibration.members)}"
+        f"{threshold:.4g}{same}{optimistic}{_panel(calibration.members)}"
     )
 
 
@@ -227,7 +229,7 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
 def _cascade(calibration: Calibration, risk: SelectiveRisk, error: Interval | None) -> Iterator[str]:
     """What the labels show of a cascade's threshold, and what the cascade costs, as sentences."""
     yield (
-        f"Threshold {risk.threshold:.6g}: of the samples that its first judge decides alone, at most {risk.limit:.1%} "
+        f"Threshold {risk.threshold!r}: of the samples that its first judge decides alone, at most {risk.limit:.1%} "
         f"are judged wrongly, with {risk.confidence:.0%} confidence ({risk.wrong} of "
         f"{count(risk.kept, 'labeled sample')}; it decides {risk.share_kept:.1%} of all alone)."
     )
@@ -290,7 +292,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
                 use_text(one.verdict)[0],
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
-                _in_brackets(one.auroc) + ("" if one.unusable is None else " (not used)"),
+                _in_brackets(one.auroc) + ("" if one.unusable is None else " (not shown to be better than chance)"),
             )
         )
     return table(f"Calibrations: {title}", [*columns], rows)
