@@ -31,8 +31,8 @@ from evalstone import (
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused
 from evalstone.judges import Cascade, DecisionJudge, DecisionOrText, ModelJudge, Panel, SentenceJudge
 from evalstone.questions import ClaimSupported, ListClaims
-from evalstone.questions.limits import ContextLimits
 from evalstone.scorers import PerTurn, Pipeline, PromptStep
+from evalstone.types.context_limits import ContextLimits
 from tests.serving import Response, Server, serving
 
 SAMPLES = [

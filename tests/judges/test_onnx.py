@@ -17,7 +17,18 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from evalstone import Failed, ReplayJudge, Score, ScriptedJudge, Skipped, calibrate, evaluate, parse_judge, write_run
+from evalstone import (
+    Failed,
+    ReplayJudge,
+    Score,
+    ScriptedJudge,
+    Skipped,
+    calibrate,
+    evaluate,
+    parse_judge,
+    read_run,
+    write_run,
+)
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.values import judge_spec, scorer_specs
 from evalstone.datasets.demo import DEMO_DATA
@@ -134,6 +145,13 @@ def test_a_token_classifier_reads_a_whole_answer_and_a_long_one_by_its_sentences
     run = evaluate(rows, "fact_check", judge=judge, ledger=None)
     assert [round(record.value or 0, 2) for record in run.records] == [0.88, 0.0, 0.0]
     assert [len(record.calls) for record in run.records] == [1, 1, 1]
+    # That whole answers were asked about is stored: the model may be gone.
+    info, stored = run["fact_check"].info, read_run(write_run(run, tmp_path / "run")).asking
+    for record, sample in zip(run.records, run.samples or (), strict=True):
+        assert len(rebuilt_prompts(record, sample, info, keeps_reasoning=False, asking=stored).asked) == 1
+    replay = ReplayJudge.from_records(tmp_path / "run" / "records.jsonl")
+    again = evaluate(rows, "fact_check", judge=replay, ledger=None)
+    assert [record.value for record in again.records] == [record.value for record in run.records]
     assert not parse_judge(f"onnx:{save_verifier(tmp_path / 'nli')}").context_limits.whole
 
 
@@ -182,7 +200,7 @@ def test_a_question_on_many_claims_is_rebuilt_as_it_was_asked(tmp_path: Path) ->
     row = {"output": "".join(f"Room {n} is free . " for n in range(60)), "context": ["yes"]}
     run = evaluate([row], "faithfulness", judge=judge, ledger=None)
     record, info = run.records[0], run["faithfulness"].info
-    found = rebuilt_prompts(record, next(iter(run.samples or ())), info, keeps_reasoning=False)
+    found = rebuilt_prompts(record, next(iter(run.samples or ())), info, keeps_reasoning=False, asking=run.asking)
     asked = {(leaf.fingerprint, leaf.judge) for call in record.calls for leaf in call.leaves()}
     assert found.asked.keys() == asked
     assert len(asked) == 2
@@ -475,6 +493,16 @@ def test_a_model_that_is_none_is_refused_at_the_start(
         evaluate([{"output": "a", "context": ["b"]}], "fact_check", judge=OnnxJudge(str(folder)), ledger=None)
     assert problem in str(caught.value)
     assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(("length", "external"), [(5, True), (6, False), (127, False)])
+def test_weights_are_named_within_the_file_up_to_its_last_byte(length: int, external: bool, tmp_path: Path) -> None:
+    folder = save_verifier(tmp_path)
+    model = folder / "model.onnx"
+    model.write_bytes(b"\x08\x07\n\x08location\x12" + bytes([length]) + b"w.bin")
+    (folder / "w.bin").write_bytes(b"weights")
+    found = verifier.model_files(folder, None, None).external
+    assert found == ((folder / "w.bin",) if external else ())
 
 
 def test_weights_outside_of_the_folder_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from evalstone import ModelJudge, Panel
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
+from evalstone.types.context_limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from tests.refusals import refused
 
 

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from evalstone import evaluate, write_run
 from evalstone._core.sync import run
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, ReplyError
-from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge, Panel, ReplayJudge, ScriptedJudge
+from evalstone.judges import LoggingJudge, Panel, ReplayJudge, ScriptedJudge
+from evalstone.judges.aligned import is_example
 from evalstone.judges.base import Judge
-from evalstone.judges.scripted import limits_named
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.scorers import Faithfulness, Hallucination
-from evalstone.types import Record, Sample
+from evalstone.types import Record, Sample, WorkedExample
+from evalstone.types.context_limits import ContextLimits
+from tests.aligned import aligned, aligned_checker
 from tests.fakes import claims, record_of, score_of, verdicts
 
 ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
@@ -238,12 +241,61 @@ def test_scripted_judges_may_have_names():
     assert asked(judge, ONE).judge == "ada"
 
 
-def test_an_embedding_model_does_not_narrow_the_limits_of_a_replay(tmp_path: Path):
-    """Its window is that of one text. With it, the questions of other scorers were split otherwise than in the run."""
-    record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
-    embeddings = EmbeddingModel("openai/text-embedding-3-small")
-    calls = tuple(dataclasses.replace(call, judge=embeddings.identity) for call in record.calls)
-    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, calls=calls)))
-    assert replay.context_limits == embeddings.context_limits == ModelJudge("vllm/unlisted").context_limits
-    panel = Panel(LexicalJudge(), ModelJudge("vllm/a", context_window=4_096))
-    assert limits_named(panel.identity).longest == panel.context_limits.longest
+class Narrow(Judge):
+    """A judge of the user's: nothing of its limits is in its identity."""
+
+    async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
+        reply = verdicts("not_mentioned") if isinstance(question, VerifyClaims) else question.example()
+        return JudgeAnswer(value=question.from_json(reply), judge=self.identity, reply=json.dumps(reply))
+
+    @property
+    def context_limits(self) -> ContextLimits:
+        return ContextLimits(tokens=4000, items=2)
+
+
+@pytest.mark.parametrize("kind", ["records", "log", "aligned"])
+def test_long_questions_are_replayed_in_the_parts_that_were_asked(tmp_path: Path, kind: str):
+    judge: Judge = Narrow()
+    if kind == "log":
+        judge = LoggingJudge(judge, tmp_path / "log.jsonl")
+    elif kind == "aligned":  # its examples leave less room to the questions
+        example = WorkedExample(inputs={"claims": ["a"], "context": ["b " * 1500]}, label="supported")
+        judge = aligned(judge, "faithfulness", VERIFY, examples=(example,))
+    long = Sample(input="q", output="a and b", context=[f"p{number} " * 400 for number in range(6)])
+    made = evaluate([long], "faithfulness", judge=judge, ledger=None)
+    assert len(made.records[0].calls) > 2
+    file = tmp_path / "log.jsonl" if kind == "log" else write_run(made, tmp_path / "run") / "records.jsonl"
+    replay = ReplayJudge.from_records(file)
+    assert replay.context_limits == judge.context_limits
+    again = evaluate([long], "faithfulness", judge=replay, ledger=None)
+    assert again.records[0].outcome == made.records[0].outcome
+
+
+def test_a_summary_that_is_of_no_run_says_nothing_of_the_records_beside_it(tmp_path: Path):
+    file = written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0])
+    (tmp_path / "summary.json").write_text('{"mean": 1}', encoding="utf-8")
+    assert len(ReplayJudge.from_records(file).calls) == 2
+    (tmp_path / "summary.json").write_text('{"format": "run/1"}', encoding="utf-8")
+    with pytest.raises(DataError, match=r"summary\.json cannot be read as a run"):
+        ReplayJudge.from_records(file)
+
+
+def test_limits_in_a_log_that_are_none_are_refused_with_their_line(tmp_path: Path):
+    log = tmp_path / "log.jsonl"
+    run(LoggingJudge(Narrow(), log).answer(VERIFY))
+    line = json.loads(log.read_text(encoding="utf-8"))
+    log.write_text(json.dumps({**line, "limits": {"tokens": "many"}}) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"log\.jsonl, line 1: limits: tokens must be"):
+        ReplayJudge.from_records(log)
+
+
+def test_a_replay_of_an_aligned_judge_says_which_samples_are_its_examples(tmp_path: Path):
+    """They would be counted in a calibration."""
+    sample = Sample(input="q", output="a and b", context=["p"])
+    judge = aligned_checker(Narrow(), sample)
+    made = evaluate(
+        [sample], "relevancy_check", judge=Panel(judge, ScriptedJudge([], name="other"), quorum=1), ledger=None
+    )
+    records = write_run(made, tmp_path / "run") / "records.jsonl"
+    replayed = evaluate([sample], "relevancy_check", judge=ReplayJudge.from_records(records), ledger=None)
+    assert [is_example(record) for record in (*made.records, *replayed.records)] == [True, True]

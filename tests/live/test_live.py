@@ -8,22 +8,24 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import Live, Sample, ScriptedJudge
+from evalstone import LexicalJudge, Live, Sample, ScriptedJudge
 from evalstone.errors import ConfigError
 from evalstone.ledger import live as rows
 from evalstone.ledger.live import LiveScore
 from evalstone.ledger.store import Ledger
 from evalstone.live import ScorerCoverage, Submission, client, scoring, sender
 from evalstone.live.tracing import Trace
-from evalstone.types import Failed, Message
+from evalstone.types import NOTHING_STORED, Asking, Failed, Message
 from tests.fakes import python
 from tests.live import scoring as own
 from tests.live.conftest import Start
+from tests.view.conftest import client_of
 
 SAMPLE: dict[str, Any] = {"input": "Where?", "output": "In Rome.", "context": ["It is in Rome."], "reference": "Rome"}
 CONTAINS = "contains"
@@ -68,6 +70,21 @@ def test_what_is_submitted_is_scored_and_counted(start: Start, url: str) -> None
         (5, 5, 5, 5, 1.0)
     ] * 2
     assert coverage.total.to_dict() | {"n_score": 10, "pending": 0, "unaccounted": 0} == coverage.total.to_dict()
+
+
+def test_a_score_has_the_limits_of_its_judge_so_that_its_questions_can_be_rebuilt(start: Start) -> None:
+    """The lexical judge is asked about whole answers. No run says so: there may be none."""
+    live = start("fact_check", stream="shop")
+    sample: Any = SAMPLE | {"output": "In Rome. It is far."}
+    live.submit(Sample(**sample))
+    (row,) = found(live)
+    assert row.asking == Asking(limits={LexicalJudge().identity: LexicalJudge().context_limits})
+    page = client_of(live.ledger).get(f"/live/shop/scores/{quote(row.id, safe='')}.json").json
+    assert row.record is not None
+    assert [*page["asked"][row.signature]] == [call.fingerprint for call in row.record.calls]
+    code = start("contains", stream="code")
+    code.submit(**SAMPLE)
+    assert [each.asking for each in found(code)] == [NOTHING_STORED]
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))

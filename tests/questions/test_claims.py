@@ -12,8 +12,8 @@ from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer, judge_call
 from evalstone.questions.base import Question
 from evalstone.questions.claims import LONGEST_QUESTION, ClaimVerdict, Support
-from evalstone.questions.limits import ContextLimits
 from evalstone.results.views.run import retries, run_view
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 

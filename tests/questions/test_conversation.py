@@ -12,9 +12,9 @@ from evalstone.errors import QuestionTooLong
 from evalstone.questions import CheckGoal, JudgeExecution, JudgePlan, JudgeRequests, ListPlan, ListRequests
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.conversation import GoalVerdict, RequestVerdict
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.parts import Space
 from evalstone.questions.plans import PlanExecution, PlannedStepVerdict
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 

@@ -28,11 +28,11 @@ from evalstone.questions import (
 )
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.custom import AnswerAs, AnswerForm
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.questions.parts import FEWEST_TOKENS, MOST_PARTS, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Contradiction, StatementComparison, StatementMatch
 from evalstone.questions.verdict import YesNoVerdict
+from evalstone.types.context_limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from tests.fakes import QUESTION_KINDS, material_fields, question_of
 
 A = TypeVar("A")

@@ -25,6 +25,7 @@ from evalstone.scorers.registry import parse_scorer
 from evalstone.scorers.sources import ContextScorer
 from evalstone.scorers.tables import defined, definition_of
 from evalstone.types import JudgeCall, Score, WorkedExample
+from evalstone.types.context_limits import DEFAULT_LIMITS
 from tests.aligned import OTHER_ANSWER, WORDING, aligned, aligned_checker
 from tests.judges.test_decision import decide
 from tests.serving import Server, asked_in, completion, filled, serving
@@ -73,9 +74,7 @@ def prompts_of(run: Run) -> list[tuple[JudgeCall, Asked | None]]:
     samples = {sample.key: sample for sample in run.samples or ()}
     found: list[tuple[JudgeCall, Asked | None]] = []
     for record in run.records:
-        prompts = prompts_behind(
-            [record], samples[record.key], run.scorers, keeps_reasoning=False, alignments=run.alignments
-        )
+        prompts = prompts_behind([record], samples[record.key], run.scorers, keeps_reasoning=False, asking=run.asking)
         asked = prompts[record.signature].asked
         found += [(leaf, asked.get((leaf.fingerprint, leaf.judge))) for call in record.calls for leaf in call.leaves()]
     return found
@@ -170,7 +169,8 @@ def test_prompts_of_aligned_judges_are_shown_with_their_wording_and_examples(
         assert {json.dumps(asked.to_dict()["messages"]) for _, asked in found if asked} == sent
         assert len([asked for _, asked in found if asked]) == len(found)
     record, info = run.records[0], run["relevancy_check"].info
-    without = rebuilt_prompts(record, SAMPLES[0], info, keeps_reasoning=False)
+    limits_only = replace(run.asking, alignments={})
+    without = rebuilt_prompts(record, SAMPLES[0], info, keeps_reasoning=False, asking=limits_only)
     assert without.missing == "no_alignment"
 
 
@@ -183,10 +183,10 @@ def test_examples_leave_less_of_the_window_to_the_parts_of_a_question(server: Se
     run = evaluate([long], ["faithfulness"], judge=Panel(judge, judge_of(server, "other")), ledger=None)
     found = prompts_of(replace(saved(run), samples=[long]))
     assert [call.question for call, asked in found if asked is None] == []
-    # What the alignment file says of the window is read, not assumed.
-    shorter = {hash: replace(each, examples=()) for hash, each in run.alignments.items()}
+    # What the run says of the limits is read, not assumed.
+    other_limits = replace(run.asking, limits=dict.fromkeys(run.asking.limits, DEFAULT_LIMITS))
     record, info = run.records[0], run["faithfulness"].info
-    other = rebuilt_prompts(record, long, info, keeps_reasoning=False, alignments=shorter)
+    other = rebuilt_prompts(record, long, info, keeps_reasoning=False, asking=other_limits)
     assert len(other.asked) < len({(call.fingerprint, call.judge) for call, _ in found})
 
 
@@ -209,11 +209,11 @@ def test_what_can_not_be_rebuilt_has_a_reason(server: Server) -> None:
     run = evaluate([sample], [Own(), "faithfulness(scale=10)"], judge=judge, ledger=None)
     own, built_in = run.records
     info = run["own"].info
-    assert rebuilt_prompts(own, sample, info, keeps_reasoning=False) == Prompts({}, "own_code")
+    assert rebuilt_prompts(own, sample, info, keeps_reasoning=False, asking=run.asking) == Prompts({}, "own_code")
     info = run["faithfulness"].info
 
     def reason(info: ScorerInfo, of: Sample | None = sample) -> str:
-        found = rebuilt_prompts(built_in, of, info, keeps_reasoning=False)
+        found = rebuilt_prompts(built_in, of, info, keeps_reasoning=False, asking=run.asking)
         assert found.asked == {}
         return found.missing
 
@@ -231,7 +231,8 @@ def test_prompts_of_the_users_scorers_are_shown_if_they_are_passed_and_have_not_
     sent = [request["messages"] for request in server.requests]
     own, info = {Own().signature: Own()}, run["own"].info
     found = [
-        rebuilt_prompts(r, s, info, keeps_reasoning=False, own=own) for r, s in zip(run.records, SAMPLES, strict=True)
+        rebuilt_prompts(r, s, info, keeps_reasoning=False, asking=run.asking, own=own)
+        for r, s in zip(run.records, SAMPLES, strict=True)
     ]
     assert [asked.to_dict()["messages"] for each in found for asked in each.asked.values()] == sent
 
@@ -246,7 +247,11 @@ def test_prompts_of_the_users_scorers_are_shown_if_they_are_passed_and_have_not_
 
     assert Changed().signature != info.signature
     changed = {Changed().signature: Changed()}
-    assert rebuilt_prompts(run.records[0], SAMPLES[0], info, keeps_reasoning=False, own=changed).missing == "own_code"
+    found = [
+        rebuilt_prompts(run.records[0], SAMPLES[0], info, keeps_reasoning=False, asking=run.asking, own=each)
+        for each in (changed, {})
+    ]
+    assert [each.missing for each in found] == ["own_code", "own_code"]
 
 
 def test_a_definition_is_the_scorer_it_is_of() -> None:

@@ -30,13 +30,13 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.grade import GradeGrounding
 from evalstone.questions.items import VerdictPerItem
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Subject, WorstFirst, YesNo
 from evalstone.run.circuit_breaker import FAILURE_LIMIT
 from evalstone.run.dry_run import estimate
 from evalstone.run.planning import plan_for
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers.registry import SCORERS
+from evalstone.types.context_limits import ContextLimits
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call
 from tests.scorers.variants import FULL

@@ -41,13 +41,13 @@ from evalstone import (
 from evalstone.errors import JudgeDeclined
 from evalstone.questions import ListClaims
 from evalstone.questions.base import context_limits_of
-from evalstone.questions.limits import ContextLimits
 from evalstone.report import html, markdown
 from evalstone.results.views.run import run_view
 from evalstone.run.dry_run import estimate
 from evalstone.run.planning import plan_for
 from evalstone.scorers import ContextRelevance, Faithfulness, PerStep, PerTurn, Repeated, parse_scorer
 from evalstone.types import Trajectory
+from evalstone.types.context_limits import ContextLimits
 
 TURNS: Any = (
     {"input": "Capital of Norway?", "output": "Oslo", "reference": "Oslo"},

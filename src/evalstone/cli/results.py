@@ -153,7 +153,7 @@ def _sample_report(run: evalstone.Run, key: str, own: Sequence[Scorer], outputs:
             found.sample,
             run.scorers,
             keeps_reasoning=keeps,
-            alignments=run.alignments,
+            asking=run.asking,
             own={each.signature: each for each in own},
         )
         view = one_sample_view(run, found, prompts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -33,9 +33,9 @@ from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import Decided, distributions, read_decisions
-from evalstone.questions.limits import ContextLimits
 from evalstone.stats.calibration import Isotonic, Scaled
-from evalstone.types import AlignedQuestion, JudgeCall, Record, WorkedExample, material_hash
+from evalstone.types import AlignedQuestion, Asking, JudgeCall, Record, WorkedExample, material_hash
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 
@@ -174,17 +174,16 @@ class Aligned(Composite, init=False):
     def _asked(self, question: Question[A]) -> tuple[Question[A], int]:
         """The question as it is asked, and the number of examples that are left out of it."""
         chosen = self.alignment.chosen
-        shown, here = _shown_examples(chosen, question)
-        left_out = len(chosen.examples) - len(shown)
-        if chosen.wording is None and not shown:
-            return question, left_out
-        key = (question.prompt.digest, here if left_out else "")
+        here = material_hash(question.inputs()) if chosen.examples else ""
+        left_out = [example.hash for example in chosen.examples].count(here)
+        key = here if left_out else ""
         if (prompt := self._prompts.get(key)) is None:
-            prompt = self._prompts[key] = aligned_prompt(question, chosen.wording, shown)
+            prompt = self._prompts[key] = asked_by(chosen, question).prompt
         return replace(cast(Any, question), prompt=prompt), left_out
 
     @functools.cached_property
-    def _prompts(self) -> dict[tuple[str, str], Prompt]:
+    def _prompts(self) -> dict[str, Prompt]:
+        """The prompts that were asked with, by the hash of the example that is left out."""
         return {}
 
 
@@ -200,14 +199,9 @@ def asked_by(chosen: AlignedQuestion, question: Question[A]) -> Question[A]:
     """
     if not is_meant(chosen, question):
         return question
-    shown, _ = _shown_examples(chosen, question)
-    return replace(cast(Any, question), prompt=aligned_prompt(question, chosen.wording, shown))
-
-
-def _shown_examples(chosen: AlignedQuestion, question: Question[Any]) -> tuple[tuple[WorkedExample, ...], str]:
-    """The examples that aren't the question itself, and the hash of its material, "" if there are no examples."""
     here = material_hash(question.inputs()) if chosen.examples else ""
-    return tuple(example for example in chosen.examples if example.hash != here), here
+    shown = [example for example in chosen.examples if example.hash != here]
+    return replace(cast(Any, question), prompt=aligned_prompt(question, chosen.wording, shown))
 
 
 def mapped_answer(chosen: AlignedQuestion, question: Question[A], answer: JudgeAnswer[A]) -> Decided[A] | None:
@@ -294,9 +288,13 @@ def aligned_prompt(question: Question[Any], wording: str | None, examples: Seque
     return PromptWithExamples(**fields, labeled="\n\n".join(parts))
 
 
-def alignments_by_hash(*judges: Judge) -> dict[str, AlignedQuestion]:
-    """What the alignments of judges and of their members change, by the hash in their identities."""
-    return {alignment.hash: alignment.chosen for alignment in alignments_in(*judges)}
+def how_asked(judges: Sequence[Judge], limits_of: Callable[[Judge], ContextLimits] | None = None) -> Asking:
+    """How judges are asked.
+
+    limits_of: Their limits in a run, which may have learned more of them; None for what they say themselves.
+    """
+    limits = {each.identity: each.context_limits if limits_of is None else limits_of(each) for each in judges}
+    return Asking(limits=limits, alignments={found.hash: found.chosen for found in alignments_in(*judges)})
 
 
 def alignments_in(*judges: Judge) -> Iterator[AlignmentFile]:
@@ -314,8 +312,7 @@ def is_example(record: Record) -> bool:
 
 
 def _left_out(call: JudgeCall) -> bool:
-    detail = call.detail or {}
-    return (detail.get("kind") == "aligned" and bool(detail.get("left_out"))) or any(map(_left_out, call.members))
+    return bool((call.detail or {}).get("left_out")) or any(map(_left_out, call.members))
 
 
 def reads_examples(judge: Judge) -> bool:

@@ -26,8 +26,8 @@ from evalstone.errors import ConfigError, JudgeError, ReplyError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question, QuestionSpec, answer_problem
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
+from evalstone.types.context_limits import DEFAULT_LIMITS, ContextLimits
 
 A = TypeVar("A")
 

@@ -31,8 +31,8 @@ from evalstone.judges.voting import Vote, answer_probability, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec, is_votable
-from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import CallSource, JudgeCall, Usage, total_cost
+from evalstone.types.context_limits import ContextLimits, narrowest
 
 A = TypeVar("A")
 Errors = Mapping[str, JudgeError | JudgeUnavailable]

@@ -40,9 +40,9 @@ from evalstone.questions.decisions import (
     stored_decisions,
     stored_text,
 )
-from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.questions.statements import ListStatements
 from evalstone.types import Usage
+from evalstone.types.context_limits import UNLIMITED, ContextLimits
 
 if TYPE_CHECKING:
     from evalstone.models.decisions import DecisionProvider

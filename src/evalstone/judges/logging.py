@@ -19,8 +19,8 @@ from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, register_secret
 from evalstone.judges.parse import parse_member
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question, QuestionSpec
-from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Note, Sample, Usage
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 
@@ -28,7 +28,7 @@ A = TypeVar("A")
 class LoggingJudge(Judge, init=False):
     """Appends every call of a judge to a JSON Lines file as it ends. Answers from the ledger are not logged.
 
-    Each line has `time`, `judge`, `calls` (the call as in records.jsonl, with the raw reply) and, with
+    Each line has `time`, `judge`, its `limits`, `calls` (the call as in records.jsonl, with the raw reply) and, with
     `include_inputs`, the question's texts as `inputs`. `ReplayJudge.from_records` reads the file. The judge's secrets
     are written as `***`. Raises ConfigError or WriteError if the file can't be written.
     """
@@ -106,6 +106,7 @@ class LoggingJudge(Judge, init=False):
             "format": JUDGE_CALL_FORMAT,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "judge": call.judge,
+            "limits": to_jsonable(self.context_limits),
             "calls": [to_jsonable(call)],
         }
         if self.include_inputs:

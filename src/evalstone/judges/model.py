@@ -30,9 +30,9 @@ from evalstone.models.refusals import check_whole
 from evalstone.models.replies import read_aside
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.ungrounded import UngroundedItems
 from evalstone.types import NO_USAGE, Usage, total_cost
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 

@@ -21,9 +21,9 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec
 from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.decisions import as_decisions, read_decisions, stored_decisions, stored_text
-from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.questions.verdict import ClaimSupported
 from evalstone.types import NO_USAGE, Usage
+from evalstone.types.context_limits import UNLIMITED, ContextLimits
 
 if TYPE_CHECKING:
     from evalstone.judges.verifier import ModelFiles, Outcome, Verifier, Window

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import count, joined
-from evalstone._core.file_format import JUDGE_CALL_FORMAT, RECORD_FORMAT
-from evalstone._core.files import file_values
+from evalstone._core.file_format import JUDGE_CALL_FORMAT, RECORD_FORMAT, RUN_FORMAT
+from evalstone._core.files import file_text, file_values, json_value
 from evalstone._core.guards import is_array
+from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
-from evalstone.judges.decision import DecisionJudge
-from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
 from evalstone.models.catalog import is_provider, provider_info
 from evalstone.models.provider import Completion
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import stored_decisions
-from evalstone.questions.limits import DEFAULT_LIMITS, UNLIMITED, ContextLimits, narrowest
-from evalstone.types import AlignedQuestion, Usage
+from evalstone.types import NOTHING_STORED, Asking, RunMetadata, Usage
+from evalstone.types.context_limits import DEFAULT_LIMITS, ContextLimits
 
 A = TypeVar("A")
-
-NO_ALIGNMENTS: Mapping[str, AlignedQuestion] = MappingProxyType({})
-"""No alignments."""
 
 Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]], Any]"
 
@@ -150,25 +144,29 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
     def from_records(cls, path: str | Path, *, judge: str | None = None) -> ReplayJudge:
         """Replay the answers in a `records.jsonl`, or in a log written by `LoggingJudge`.
 
+        How long a question could be is in the log, or for records in the `summary.json` beside them. Without it, long
+        questions may be split otherwise than they were, and have no answer.
+
         Args:
             path: The file.
             judge: The identity of a composite judge's member, to replay its answers. A panel of such replays can vote
                 again without calls. None replays the answers that the scorers received.
 
         Raises:
-            DataError: The file can't be read, has a different format, or has no answers of this judge.
+            DataError: A file can't be read or has a different format, or there are no answers of this judge.
         """
         file = Path(path)
-        identities: set[str] = set()
+        judges: set[str] = set()
+        logged: dict[str, ContextLimits] = {}
         try:
-            calls = [call for call in _calls(file, judge, identities) if call["answer"] is not None]
+            calls = [call for call in _calls(file, judge, judges, logged) if call["answer"] is not None]
         except OSError as error:
             raise DataError(f"can't read {file}: {error.strerror or error}") from None
         if judge is not None and not calls:
             raise DataError(f"{file} has no answers of {judge!r}")
         source = str(file) if judge is None else f"{file}, {judge}"
-        limits = [limits_named(identity) for identity in sorted(identities)]
-        return cls({call["fingerprint"]: call for call in calls}, source, narrowest(*limits or [DEFAULT_LIMITS]))
+        asking = Asking.of_all((_asking_beside(file), Asking(limits=logged)))
+        return cls({call["fingerprint"]: call for call in calls}, source, asking.limits_of(sorted(judges)))
 
     @property
     def identity(self) -> str:
@@ -186,7 +184,9 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
         if call is None:
             raise JudgeDeclined(f"no answer to this {question.kind} question was recorded")
         reply, alternatives = call.get("reply"), call.get("alternatives") or None
-        detail: Mapping[str, Any] = call.get("detail") or {}
+        recorded: Mapping[str, Any] = call.get("detail") or {}
+        votes = recorded.get("verdicts")
+        left_out = {"left_out": number} if (number := _left_out(call)) else {}
         if reply is None:
             value, dropped = question.from_jsonable(call["answer"]), None
         elif (decided := stored_decisions(question, reply)) is not None:
@@ -200,59 +200,16 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
             alternatives=alternatives,
             refused_settings=tuple(call.get("refused_settings", ())),
             probability=call.get("probability"),
-            detail={"verdicts": votes} if (votes := detail.get("verdicts")) else dropped,
+            detail={**({"verdicts": votes} if votes else dropped or {}), **left_out} or None,
         )
 
 
 _MODEL = re.compile(r"(embeddings\()?([\w.-]+/[^(),\s]+)(?:\(([^()]*)\))?")
 
 
-def limits_named(identity: str, alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS) -> ContextLimits:
-    """The context limits of the judge with this identity, derived from the models and settings in it.
-
-    alignments: What the alignments of judges change, by the hash in their identities.
-    """
-    if identity == (lexical := LexicalJudge()).identity:
-        return lexical.context_limits
-    if _VERIFIER.fullmatch(identity):
-        return UNLIMITED
-    examples = [
-        (start, stop, alignments[hash].example_tokens)
-        for start, stop, hash in _aligned_in(identity)
-        if hash in alignments
-    ]
-    limits = [DEFAULT_LIMITS, *(DEFAULT_LIMITS.less(tokens) for _, _, tokens in examples)]
-    for match in _MODEL.finditer(identity):
-        embeds, model, settings = match.groups(default="")
-        if embeds:  # an embedding model has no limits of its own
-            continue
-        found = {name: int(size) for name, size in re.findall(r"\b(context_window|max_tokens)=(\d+)", settings)}
-        window, most = found.get("context_window"), found.get("max_tokens")
-        shown = sum(tokens for start, stop, tokens in examples if start < match.start() < stop)
-        with contextlib.suppress(ConfigError):  # a custom judge's identity
-            if provider_info(model).decides:
-                judge: Judge = DecisionJudge(model, context_window=window)
-            else:
-                judge = ModelJudge(model, context_window=window, max_tokens=most)
-            limits.append(judge.context_limits.less(shown))
-    return narrowest(*limits)
-
-
-def alignments_named(identity: str) -> Iterator[str]:
+def alignments_named(identity: str) -> list[str]:
     """The hashes of the alignments of the judge with this identity, and of its members."""
-    return (hash for _, _, hash in _aligned_in(identity))
-
-
-def _aligned_in(identity: str) -> Iterator[tuple[int, int, str]]:
-    """Where an identity has aligned judges, inner ones first: start, end, and the hash of the alignment."""
-    opened: list[int] = []
-    for at, character in enumerate(identity):
-        if character == "(":
-            opened.append(at)
-        elif character == ")" and opened:
-            start = opened.pop()
-            if identity.endswith("aligned", 0, start) and (found := _ALIGNMENT.search(identity, start, at)):
-                yield start, at, found[1]
+    return _ALIGNMENT.findall(identity)
 
 
 def is_decision_model(identity: str) -> bool:
@@ -270,19 +227,36 @@ def instructions_named(identity: str) -> str | None:
     return ModelJudge(match[2], language=language[1] if language else None).instructions
 
 
-_VERIFIER = re.compile(r"(decision\()?onnx@\d+\([^()]*\)(?(1), text=sentences@\d+\))")
-_ALIGNMENT = re.compile(r", align=([0-9a-f]{16})$")
+_ALIGNMENT = re.compile(r", align=([0-9a-f]{16})\)")
 _LANGUAGE = re.compile(r"\blanguage=([^,]+)")
 
 
-def _calls(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
-    """The calls of one judge. The identities of the judges that the scorers asked are added to `identities`."""
+def _asking_beside(records: Path) -> Asking:
+    """How the judges of a run were asked, from the `summary.json` beside its records; nothing without that of a run.
+
+    Raises DataError if its values are of wrong types, or it has another number of its format.
+    """
+    file = records.with_name("summary.json")
+    if not file.is_file():
+        return NOTHING_STORED
+    data = json_value(file_text(file), str(file))
+    return RunMetadata.of(data, str(file)).asking if RUN_FORMAT.is_of(data) else NOTHING_STORED
+
+
+def _calls(
+    file: Path, judge: str | None, judges: set[str], logged: dict[str, ContextLimits]
+) -> Iterator[Mapping[str, Any]]:
+    """The calls of one judge.
+
+    judges: To which the identities of the judges are added that the scorers asked. logged: To which the limits are
+    added that a log has.
+    """
     for place, line in file_values(file):
         for known in (RECORD_FORMAT, JUDGE_CALL_FORMAT):
             if known.is_of(line):
                 known.check(line, place)
         try:
-            identities.update(str(call.get("judge")) for call in line["calls"])
+            judges.update(str(call.get("judge")) for call in line["calls"])
             calls = [answer for call in line["calls"] for answer in _calls_of(call, judge)]
             for call in calls:
                 if not isinstance(call["fingerprint"], str) or not isinstance(call["reply"], str | None):
@@ -290,7 +264,19 @@ def _calls(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapp
                 _ = call["answer"]
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{place}: not a line of records.jsonl ({error!r})") from None
+        if JUDGE_CALL_FORMAT.is_of(line) and (limits := line.get("limits")) is not None:
+            try:
+                logged[str(line["judge"])] = read_data(ContextLimits, limits)
+            except (DataError, KeyError) as error:
+                raise DataError(f"{place}: limits: {error}") from None
         yield from calls
+
+
+def _left_out(call: Mapping[str, Any]) -> int:
+    """The most examples that an aligned judge left out of a recorded call, because they are the sample itself."""
+    detail: Mapping[str, Any] = call.get("detail") or {}
+    own = detail.get("left_out", 0)
+    return max([own if isinstance(own, int) else 0, *map(_left_out, call.get("members", ()))])
 
 
 def _calls_of(call: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:

@@ -23,15 +23,16 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from evalstone._core.display import shortlist
 from evalstone._core.front_ends import Wording
-from evalstone._core.json import storable
+from evalstone._core.json import storable, to_jsonable
 from evalstone._core.redaction import redacted
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.ledger.base import HOUR, Key, sample_hash
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
-from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
+from evalstone.types import NOTHING_STORED, Asking, Failed, Outcome, Record, Sample, Score, Skipped
 
 State = Literal["pending", "score", "skipped", "failed", "dropped"]
 STATES: Mapping[type[Outcome], State] = {Score: "score", Skipped: "skipped", Failed: "failed"}
@@ -119,13 +120,28 @@ class LiveScore:
         # Only the row has a signature as the ledger can store it.
         return record if record.signature == self.signature else dataclasses.replace(record, signature=self.signature)
 
-    def ended(self, record: Record | None, *, known_cost: bool = True) -> LiveScore:
-        """The row with its outcome; None if it was dropped. known_cost: whether the record's cost is the whole cost."""
+    @property
+    def asking(self) -> Asking:
+        """How the judges of the record were asked.
+
+        Raises:
+            DataError: The record has something else in its place.
+        """
+        stored = None if self.body is None else json.loads(self.body).get("asking")
+        return NOTHING_STORED if stored is None else read_data(Asking, stored)
+
+    def ended(self, record: Record | None, *, known_cost: bool = True, asking: Asking = NOTHING_STORED) -> LiveScore:
+        """The row with its outcome.
+
+        record: None if it was dropped. known_cost: whether the record's cost is the whole cost. asking: how its judges
+        were asked.
+        """
         now = time.time()
         if record is None:
             return dataclasses.replace(self, state="dropped", finished=now)
         outcome = record.outcome
         score = outcome if isinstance(outcome, Score) else None
+        stored = {} if asking == NOTHING_STORED else {"asking": to_jsonable(asking)}
         return dataclasses.replace(
             self,
             state=STATES[type(outcome)],
@@ -133,7 +149,7 @@ class LiveScore:
             scale=None if score is None else score.scale,
             finished=now,
             cost=record.cost if known_cost else None,
-            body=redacted(json.dumps(record.to_dict())),
+            body=redacted(json.dumps(record.to_dict() | stored)),
         )
 
 

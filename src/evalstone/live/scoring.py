@@ -58,7 +58,7 @@ from evalstone.run.opening import open_session
 from evalstone.run.plan import scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session
-from evalstone.types import Failed, Record, Sample, trace_metadata
+from evalstone.types import Asking, Failed, Record, Sample, trace_metadata
 
 MAX_UNFINISHED, MAX_UNFINISHED_BYTES = 256, 64_000_000
 """The most samples that the worker has accepted and not finished, and their size in bytes, which the last frame may
@@ -412,7 +412,10 @@ class Scoring:
             record = await score_sample(scorer, job.sample, session, self._titles[row.signature])
             if any(source == "asked" for call in record.calls for source in call.sources()):
                 self._pause = FIRST_PAUSE
-            return row.ended(record), record
+            named = {call.judge for call in record.calls}
+            judges = [each for each in (session.judge, *scorer.judges) if each.identity in named]
+            asking = Asking(limits={each.identity: session.limits_of(each) for each in judges})
+            return row.ended(record, asking=asking), record
         except _ENDING as error:
             record = self._failed(row, job.sample.id, described(error))
             return row.ended(record, known_cost=False), record

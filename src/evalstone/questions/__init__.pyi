@@ -42,7 +42,6 @@ from evalstone.questions.harm import JudgeOpinions as JudgeOpinions
 from evalstone.questions.harm import ListOpinions as ListOpinions
 from evalstone.questions.harm import OpinionVerdict as OpinionVerdict
 from evalstone.questions.harm import ToxicityVerdict as ToxicityVerdict
-from evalstone.questions.limits import ContextLimits as ContextLimits
 from evalstone.questions.markers import Between as Between
 from evalstone.questions.markers import Cites as Cites
 from evalstone.questions.markers import Explains as Explains
@@ -103,5 +102,6 @@ from evalstone.questions.verdict import MiniCheck as MiniCheck
 from evalstone.questions.verdict import YesNoUndecided as YesNoUndecided
 from evalstone.questions.verdict import YesNoVerdict as YesNoVerdict
 from evalstone.questions.verdict import read_yes_no as read_yes_no
+from evalstone.types.context_limits import ContextLimits as ContextLimits
 
 __all__: list[str]

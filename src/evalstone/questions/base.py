@@ -37,7 +37,6 @@ from evalstone._core.values import Value
 from evalstone.errors import ConfigError, JudgeError, ReplyError
 from evalstone.models.provider import ReplyForm
 from evalstone.questions.fitting import fitted, of_bare_text
-from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.parts import too_long
 from evalstone.questions.probabilities import LabelProbabilities
 from evalstone.questions.reply import (
@@ -51,6 +50,7 @@ from evalstone.questions.reply import (
 )
 from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
 from evalstone.questions.ungrounded import UngroundedItems
+from evalstone.types.context_limits import DEFAULT_LIMITS, ContextLimits
 
 A = TypeVar("A")
 FRAME_TOKENS = 200

@@ -14,8 +14,8 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.items import ListOf
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites, Restates, Subject, WorstFirst
+from evalstone.types.context_limits import ContextLimits
 
 USER, ASSISTANT, THINKING, CALL, RESULT, STATE = (
     "user:", "assistant:", "assistant, thinking:", "tool call:", "tool result:", "final state:",

@@ -12,9 +12,9 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask
 from evalstone.questions.items import ListOf, VerdictPerItem
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Restates, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import chunks_of, space_for, too_long
+from evalstone.types.context_limits import ContextLimits
 
 LIST_QUESTIONS = Prompt(
     instructions="""\

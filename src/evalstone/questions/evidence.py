@@ -12,7 +12,6 @@ from typing import Any, ClassVar, TypeVar, cast
 from evalstone._core.text import is_blank
 from evalstone.questions.base import Ask
 from evalstone.questions.items import VerdictPerItem
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites
 from evalstone.questions.parts import (
     FEWEST_TOKENS,
@@ -25,6 +24,7 @@ from evalstone.questions.parts import (
     with_input,
 )
 from evalstone.questions.reply import reply_fields
+from evalstone.types.context_limits import ContextLimits
 
 V = TypeVar("V")
 

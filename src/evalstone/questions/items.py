@@ -13,7 +13,6 @@ from evalstone._core.parsing import member, numbered_schema, object_schema, text
 from evalstone._core.prompts import Material
 from evalstone.errors import ReplyError
 from evalstone.questions.base import TEXT_SCHEMA, Ask, Question, answer_type
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import NUMBERING, Quotes, Restates
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
 from evalstone.questions.reply import (
@@ -30,6 +29,7 @@ from evalstone.questions.reply import (
 )
 from evalstone.questions.schemas import example_of
 from evalstone.questions.ungrounded import UngroundedItems
+from evalstone.types.context_limits import ContextLimits
 
 V = TypeVar("V")
 CHARACTERS_PER_ITEM = 90

@@ -19,7 +19,7 @@ from evalstone.errors import QuestionTooLong
 
 if TYPE_CHECKING:
     from evalstone.questions.base import Ask, Question
-    from evalstone.questions.limits import ContextLimits
+    from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 

@@ -14,9 +14,9 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.conversation import CALL, NO_INSTRUCTIONS, READ_CONVERSATION
 from evalstone.questions.evidence import cite_first
 from evalstone.questions.items import ListOf
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites, Explains, NumberedBy, Restates, Subject, WorstFirst
 from evalstone.questions.parts import Chunk, ask_parts, chunks_of, space_for
+from evalstone.types.context_limits import ContextLimits
 
 LIST_PLAN = Prompt(
     instructions=f"""\

@@ -10,9 +10,9 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.items import ListOf, VerdictPerItem
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
+from evalstone.types.context_limits import ContextLimits
 
 RelevanceLevel: TypeAlias = Literal["high", "medium", "low", "none"]
 LEVELS: tuple[RelevanceLevel, ...] = get_args(RelevanceLevel)

@@ -11,9 +11,9 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.items import ListOf, VerdictPerItem
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
+from evalstone.types.context_limits import ContextLimits
 
 LIST_STATEMENTS = Prompt(
     instructions="""\

@@ -28,11 +28,11 @@ from evalstone._core.truth import NoTruthValue
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, Question
-from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import NotInReply, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for, too_long
 from evalstone.questions.probabilities import LabelProbabilities, unlisted
 from evalstone.questions.reply import reason_of
+from evalstone.types.context_limits import ContextLimits
 
 YesNoUndecided: TypeAlias = Literal["yes", "no", "undecided"]
 

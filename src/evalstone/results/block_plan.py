@@ -21,7 +21,7 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.record_tables import Keep
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import AlignedQuestion, StoredScorer
+from evalstone.types import NOTHING_STORED, Asking, StoredScorer
 
 PLAN = "plan.json"
 _WRITE_IT_AGAIN = (
@@ -47,8 +47,8 @@ class BlockPlan:
     """By the identity of a judge that a scorer may ask, its note."""
     asked: tuple[str, ...]
     """The identities of the judges that scorers are known to ask."""
-    alignments: Mapping[str, AlignedQuestion] = field(default_factory=dict[str, AlignedQuestion])
-    """What the judges' alignments change, by the hash in the identities of the judges."""
+    asking: Asking = NOTHING_STORED
+    """How the judges are asked."""
     keep_reasoning: bool
     keep: Keep
     reading: Reading
@@ -69,7 +69,7 @@ class BlockPlan:
             "judge": self.judge,
             "judges": dict(self.judges),
             "asked": list(self.asked),
-            "alignments": to_jsonable(self.alignments),
+            "asking": to_jsonable(self.asking),
             "keep_reasoning": self.keep_reasoning,
             "keep": self.keep,
             "reading": self.reading.to_dict(),
@@ -113,7 +113,7 @@ class BlockPlan:
                 judge=stored.judge,
                 judges=stored.judges,
                 asked=stored.asked,
-                alignments=stored.alignments,
+                asking=stored.asking,
                 keep_reasoning=stored.keep_reasoning,
                 keep=check_argument("keep", stored.keep, Keep),
                 reading=reading,
@@ -193,7 +193,7 @@ class _StoredPlan:
     judge: str
     judges: Mapping[str, str]
     asked: tuple[str, ...]
-    alignments: Mapping[str, AlignedQuestion]
+    asking: Asking
     keep: str
     reading: _StoredReading
     files: tuple[_StoredFile, ...]

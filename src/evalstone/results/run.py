@@ -31,7 +31,8 @@ from evalstone.results.summary import (
     summarize,
 )
 from evalstone.types import (
-    AlignedQuestion,
+    NOTHING_STORED,
+    Asking,
     Drawn,
     Note,
     Paid,
@@ -118,8 +119,8 @@ class Run(Framed, Shown):
     """The target that answered the samples; None if existing answers were scored."""
     cell: StoredCell | None = None
     """The place of the run in an experiment; None if it is in none."""
-    alignments: Mapping[str, AlignedQuestion] = field(default_factory=dict[str, AlignedQuestion], repr=False)
-    """What the alignments of the judges change, by the hash in the judges' identities."""
+    asking: Asking = field(default=NOTHING_STORED, repr=False)
+    """How the judges were asked."""
     paid: Paid | None = None
     """What the run has paid; None if the results of a killed run are read from a folder."""
 
@@ -314,7 +315,7 @@ class Run(Framed, Shown):
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             **({} if self.target is None else {"target": to_jsonable(self.target)}),
             **({} if self.cell is None else {"cell": to_jsonable(self.cell)}),
-            **({"alignments": to_jsonable(self.alignments)} if self.alignments else {}),
+            **({} if self.asking == NOTHING_STORED else {"asking": to_jsonable(self.asking)}),
             "scorers": [info.to_stored() for info in self.scorers],
         }
 
@@ -383,7 +384,7 @@ class Run(Framed, Shown):
             drawn=drawn,
             target=stored.target,
             cell=stored.cell,
-            alignments=stored.alignments,
+            asking=stored.asking,
             paid=stored.paid,
         )
 

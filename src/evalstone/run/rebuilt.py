@@ -20,7 +20,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import EvalstoneError
 from evalstone.judges.aligned import asked_by
 from evalstone.judges.model import opening_messages
-from evalstone.judges.scripted import NO_ALIGNMENTS, alignments_named, instructions_named, is_decision_model
+from evalstone.judges.scripted import alignments_named, instructions_named, is_decision_model
 from evalstone.models.typed_questions import TypedQuestion
 from evalstone.questions.base import Question
 from evalstone.questions.decisions import as_decisions
@@ -31,7 +31,7 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import Session
 from evalstone.scorers.base import Scorer
 from evalstone.scorers.tables import defined
-from evalstone.types import AlignedQuestion, JudgeCall, Record, Sample, without_fingerprints
+from evalstone.types import AlignedQuestion, Asking, JudgeCall, Record, Sample, without_fingerprints
 
 NONE: Mapping[str, Scorer] = MappingProxyType({})
 """No scorers."""
@@ -43,7 +43,7 @@ def prompts_behind(
     scorers: Iterable[ScorerInfo],
     *,
     keeps_reasoning: bool,
-    alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
+    asking: Asking,
     own: Mapping[str, Scorer] = NONE,
 ) -> dict[str, Prompts]:
     """What the judges of a sample were asked, by the signature of the scorer; the arguments are those of
@@ -55,7 +55,7 @@ def prompts_behind(
             sample,
             infos[record.signature],
             keeps_reasoning=keeps_reasoning,
-            alignments=alignments,
+            asking=asking,
             own=own,
         )
         for record in records
@@ -69,7 +69,7 @@ def rebuilt_prompts(
     info: ScorerInfo,
     *,
     keeps_reasoning: bool,
-    alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
+    asking: Asking,
     own: Mapping[str, Scorer] = NONE,
 ) -> Prompts:
     """What the judges of a record were asked, as far as it can be rebuilt.
@@ -79,7 +79,7 @@ def rebuilt_prompts(
         sample: Its sample; None if the run has no texts.
         info: Its scorer.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
-        alignments: What the alignments of the judges change, by the hash in the judges' identities.
+        asking: How the judges were asked.
         own: Scorers with code of the user's, by their signatures, which have a hash of their code. It is run.
     """
     if sample is None:
@@ -96,17 +96,17 @@ def rebuilt_prompts(
         return Prompts({}, "settings" if has_settings and not info.definition else "other_version")
     if not scorer.may_ask:
         return Prompts({}, "own_code")
-    session = ReplaySession(record.calls, keeps_reasoning=keeps_reasoning, alignments=alignments)
+    session = ReplaySession(record.calls, keeps_reasoning=keeps_reasoning, asking=asking)
     try:
         sync.run(_scored(scorer, sample, session))
         asked = {
             (call.fingerprint, call.judge): _asked(question, call.judge)
-            for call, question in _of_calls(record.calls, session.questions, alignments)
+            for call, question in _of_calls(record.calls, session.questions, asking.alignments)
         }
     except EvalstoneError:
         return Prompts({}, "other_version")
     named = {hash for call in record.calls for hash in alignments_named(call.judge)}
-    return Prompts(asked, "not_rebuilt" if named <= alignments.keys() else "no_alignment")
+    return Prompts(asked, "not_rebuilt" if named <= asking.alignments.keys() else "no_alignment")
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from evalstone.errors import JudgeError, ReplyError
 from evalstone.judges.base import Judge
-from evalstone.judges.scripted import NO_ALIGNMENTS, ReplayJudge, limits_named
+from evalstone.judges.scripted import ReplayJudge
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
-from evalstone.questions.limits import DEFAULT_LIMITS, narrowest
 from evalstone.run.session import QuestionCall, Session
-from evalstone.types import AlignedQuestion, JudgeCall
+from evalstone.types import Asking, JudgeCall
 
 Reread: TypeAlias = Callable[[Question[Any], JudgeAnswer[Any]], JudgeAnswer[Any]]
 
@@ -24,7 +23,7 @@ class ReplaySession(Session):
     Args:
         calls: The calls of the record.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
-        alignments: What the alignments of the judges change, by the hash in the judges' identities.
+        asking: How the judges were asked.
         reread: Replaces an answer, such as by one with other probabilities.
     """
 
@@ -33,11 +32,10 @@ class ReplaySession(Session):
         calls: Sequence[JudgeCall],
         *,
         keeps_reasoning: bool,
-        alignments: Mapping[str, AlignedQuestion] = NO_ALIGNMENTS,
+        asking: Asking,
         reread: Reread | None = None,
     ) -> None:
-        limits = narrowest(*(limits_named(call.judge, alignments) for call in calls)) if calls else DEFAULT_LIMITS
-        super().__init__(ReplayJudge({}, limits_of_source=limits))
+        super().__init__(ReplayJudge({}, limits_of_source=asking.limits_of(call.judge for call in calls)))
         self.keep_reasoning = keeps_reasoning
         self.questions: dict[str, Question[Any]] = {}
         """The questions that the calls answer, by fingerprint."""

@@ -27,7 +27,7 @@ from evalstone.errors import (
     StorageError,
     described,
 )
-from evalstone.judges.aligned import alignments_by_hash
+from evalstone.judges.aligned import how_asked
 from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
@@ -418,7 +418,7 @@ class Runner:
             tags=self.tags,
             drawn=drawn,
             cell=self.cell,
-            alignments=alignments_by_hash(*self.plan.asked_judges),
+            asking=how_asked(self.plan.asked_judges, self.session.limits_of),
         )
 
 

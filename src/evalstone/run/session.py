@@ -33,12 +33,12 @@ from evalstone.models.limits import paying, sharing
 from evalstone.models.shared_limits import LimitSharing
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call, reused
 from evalstone.questions.base import Question
-from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.beginnings import Beginnings
 from evalstone.run.budget import Budget, Reservation, StopSignal, call_price
 from evalstone.run.calls import Call, Calls, Inflight, Shared
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample
+from evalstone.types.context_limits import ContextLimits, narrowest
 
 A = TypeVar("A")
 B = TypeVar("B")

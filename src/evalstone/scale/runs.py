@@ -29,7 +29,7 @@ from evalstone.datasets.parts import ROWS_PER_PART, Part, parts_of
 from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.errors import ConfigError, DataError, RunStopped
-from evalstone.judges.aligned import alignments_by_hash
+from evalstone.judges.aligned import how_asked
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import write_table
 from evalstone.results.endings import COMPLETE
@@ -197,7 +197,7 @@ def _plan_of(found: Survey, plan: Plan, name: str, keep: Keep) -> BlockPlan:
         judge=plan.judge.identity,
         judges={judge.identity: judge.note for judge in plan.judges},
         asked=tuple(judge.identity for judge in plan.asked_judges),
-        alignments=alignments_by_hash(*plan.asked_judges),
+        asking=how_asked(plan.asked_judges),
         keep_reasoning=plan.keep_reasoning,
         keep=keep,
         reading=found.how,
@@ -346,7 +346,7 @@ def _run_of(plan: BlockPlan, records: RecordBlocks, name: str, tags: tuple[str, 
         ending=COMPLETE,
         warnings=problems(warnings, summary, records.dropped, reasoned, keep_reasoning=plan.keep_reasoning),
         judge_stats=records.judge_stats(),
-        alignments=plan.alignments,
+        asking=plan.asking,
         samples=BlockSamples(plan.blocks, plan.reading),
         paid=Paid(total=cost, this_call=cost, records=cost),
         name=name,

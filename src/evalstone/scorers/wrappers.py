@@ -20,10 +20,10 @@ from evalstone.agents.turns import step_samples, turns_of
 from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, QuestionSpec, context_limits_of
-from evalstone.questions.limits import ContextLimits
 from evalstone.scorers.base import Scorer, ScorerSpec
 from evalstone.scorers.reasons import listed
 from evalstone.types import Sample, Score, Skipped
+from evalstone.types.context_limits import ContextLimits
 
 A = TypeVar("A")
 MOST_REPEATS = 1000

@@ -4,6 +4,8 @@ from evalstone.types.alignment import AlignedQuestion as AlignedQuestion
 from evalstone.types.alignment import WorkedExample as WorkedExample
 from evalstone.types.alignment import material_hash as material_hash
 from evalstone.types.alignment import sample_hash as sample_hash
+from evalstone.types.asking import NOTHING_STORED as NOTHING_STORED
+from evalstone.types.asking import Asking as Asking
 from evalstone.types.criteria import OWN_RUBRIC as OWN_RUBRIC
 from evalstone.types.criteria import RUBRICS as RUBRICS
 from evalstone.types.criteria import Criterion as Criterion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class WorkedExample:
         inputs = {name: value if isinstance(value, str) else tuple(value) for name, value in self.inputs.items()}
         object.__setattr__(self, "inputs", inputs)
 
-    @property
+    @functools.cached_property
     def hash(self) -> str:
         """The hash of its material, by which a sample is recognized."""
         return material_hash(self.inputs)

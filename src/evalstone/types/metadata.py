@@ -11,7 +11,7 @@ from evalstone._core.file_format import RUN_FORMAT
 from evalstone._core.sizes import MOST_SCALE, MOST_TRIALS
 from evalstone._core.validation import read_data
 from evalstone.errors import DataError, invalid
-from evalstone.types.alignment import AlignedQuestion
+from evalstone.types.asking import NOTHING_STORED, Asking
 from evalstone.types.messages import NO_USAGE, Usage
 
 RunKind: TypeAlias = Literal["evaluation", "calibration", "audit", "rubrics", "alignment"]
@@ -227,8 +227,8 @@ class RunMetadata:
     drawn: Drawn | None = None
     target: StoredTarget | None = None
     cell: StoredCell | None = None
-    alignments: Mapping[str, AlignedQuestion] = field(default_factory=dict[str, AlignedQuestion])
-    """What the judges' alignments change, by the hash in the identities of the judges."""
+    asking: Asking = NOTHING_STORED
+    """How the judges were asked."""
     paid: Paid | None = None
 
     def __post_init__(self) -> None:

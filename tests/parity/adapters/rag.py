@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalstone.questions.claims import ListClaims, VerifyClaims
-from evalstone.questions.limits import DEFAULT_LIMITS
 from evalstone.questions.relevance import FindUsefulPassages, RatePassages
 from evalstone.questions.statements import JudgeStatements, ListStatements
 from evalstone.scorers import (
@@ -20,6 +19,7 @@ from evalstone.scorers import (
     Hallucination,
     Penalties,
 )
+from evalstone.types.context_limits import DEFAULT_LIMITS
 from tests.parity.adapters.common import (
     MASTRA,
     Adapted,

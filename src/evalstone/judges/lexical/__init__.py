@@ -12,8 +12,8 @@ from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, QuestionSpec
-from evalstone.questions.limits import UNLIMITED, ContextLimits
 from evalstone.types import Note, Sample, note
+from evalstone.types.context_limits import UNLIMITED, ContextLimits
 from evalstone.types.sample_language import sample_language
 
 A = TypeVar("A")

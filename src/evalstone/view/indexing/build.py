@@ -90,7 +90,7 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection, run: Run, cases: int, *, keeps_reasoning: bool) -> None:
         self.connection, self.keeps_reasoning = connection, keeps_reasoning
-        self.scorers, self.titles, self.alignments = run.scorers, run.titles, run.alignments
+        self.scorers, self.titles, self.asking = run.scorers, run.titles, run.asking
         for statement in TABLES.format(
             columns="".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
         ).split(";"):
@@ -158,7 +158,7 @@ class Writer:
             "scorers": [info.to_stored() for info in self.scorers],
             "titles": dict(self.titles),
             "keeps_reasoning": self.keeps_reasoning,
-            "alignments": to_jsonable(self.alignments),
+            "asking": to_jsonable(self.asking),
             "spreads": {name: spread for name, values in self.spreads.items() if (spread := _spread(values))},
             "head": head,
         }

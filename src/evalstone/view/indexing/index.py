@@ -27,7 +27,7 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
-from evalstone.types import AlignedQuestion, Record, Sample
+from evalstone.types import Asking, Record, Sample
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
@@ -208,10 +208,9 @@ class Index:
         return bool(json.loads(self._about["keeps_reasoning"]))
 
     @functools.cached_property
-    def alignments(self) -> Mapping[str, AlignedQuestion]:
-        """What the alignments of the judges change, by the hash in the judges' identities."""
-        stored = json.loads(self._about["alignments"])
-        return {hash: read_data(AlignedQuestion, each) for hash, each in stored.items()}
+    def asking(self) -> Asking:
+        """How the judges were asked."""
+        return read_data(Asking, json.loads(self._about["asking"]))
 
     @functools.cached_property
     def spreads(self) -> Mapping[str, Spread]:

@@ -20,7 +20,7 @@ from evalstone.ledger.views import scores_csv
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import goodness, sample_view, scored_answer
 from evalstone.run.rebuilt import prompts_behind
-from evalstone.types import Record, Sample
+from evalstone.types import Asking, Record, Sample
 from evalstone.view.addresses import JSON, live_address, live_score_address, with_query
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED
 from evalstone.view.library import Library
@@ -142,6 +142,8 @@ def live_score_page(library: Library, request: Request) -> Response:
             raise NotThere(f"The stream {name} has no score {id}.")
         with ledger.reading(f"live score {id}"):
             found = {each: each.record for each in rows}
+            of_runs = (card.metadata.asking for card in cards if card.metadata is not None)
+            asking = Asking.of_all([*of_runs, *(each.asking for each in rows)])
         row = next(row for row in rows if row.id == id)
         previous, following = _beside(ledger, stream, query.after)
     records = [record for record in found.values() if record is not None]
@@ -152,7 +154,7 @@ def live_score_page(library: Library, request: Request) -> Response:
         sample,
         infos.values(),
         keeps_reasoning=keeps,
-        alignments={hash: each for card in cards if card.metadata for hash, each in card.metadata.alignments.items()},
+        asking=asking,
         own=library.own,
     )
     if suffix == JSON:

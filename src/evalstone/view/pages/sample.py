@@ -98,7 +98,7 @@ def prompts_in(index: Index, stored: Stored, own: Mapping[str, Scorer]) -> dict[
         stored.sample,
         index.scorers,
         keeps_reasoning=index.keeps_reasoning,
-        alignments=index.alignments,
+        asking=index.asking,
         own=own,
     )
 
