@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalstone._core.display import visible
 from evalstone._core.json import storable
 
-FORMAT = "view-index/5"
+FORMAT = "view-index/6"
 LONGEST_CHOICE = 500
 """The most characters of a reason to filter by. Those that begin alike are one."""
 SCORED, SKIPPED, FAILED = range(3)
