@@ -77,6 +77,7 @@ from evalstone.types.trajectories import TrajectoryStep as TrajectoryStep
 
 __all__ = [
     "AlignedQuestion",
+    "Asking",
     "CallSource",
     "Drawn",
     "EndingName",
