@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Sample, Score, score
+from evalstone import Sample, Score, ScriptedJudge, score
 from evalstone._core.guards import is_object
 from evalstone.compat.configs.assertions import python_pattern
 from evalstone.compat.configs.project import Project, project_of
@@ -224,8 +224,62 @@ def test_judged_assertions_are_scorers_of_all_samples(tmp_path: Path):
     toml = settings(project)
     assert toml["scorers"] == ["rubric", "answer_relevancy", {"name": "geval", "text": "clear"}]
     assert toml["judge"] == "anthropic/x"
-    assert "require" not in toml
+    assert toml["require"] == ["rubric"]
+    assert "pass_rate" not in toml
     assert project.judged
+
+
+def test_what_a_judge_must_say_is_required_and_what_has_no_weight_is_not(tmp_path: Path):
+    asserts = "[{type: llm-rubric, value: kind}, {type: llm-rubric, value: short, weight: 0}]"
+    project = made(tmp_path, f"{HEAD}tests: [{{vars: {{q: a}}, assert: {asserts}}}]")
+    (case,) = cases(project)
+    assert case["metadata"]["rubrics"] == ["kind", {"description": "short", "required": False}]
+    assert (settings(project)["require"], project.gaps) == (["rubric"], [])
+    outcomes: list[Any] = []
+    for kind in ("yes", "no"):
+        said = {"1": {"reason": "r", "verdict": kind}, "2": {"reason": "r", "verdict": "no"}}
+        judge = ScriptedJudge([{"verdicts": said}])
+        outcomes.append(score("rubric", Sample(**case, output="Hi."), judge=judge).outcome)
+    assert [isinstance(each, Score) and each.value for each in outcomes] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("tests", "toml", "gaps"),
+    [
+        ("context-faithfulness, threshold: 0.8|context-faithfulness, threshold: 0.8", {"faithfulness": [0.8, 1.0]}, []),
+        (
+            "context-recall, value: r, threshold: 1|context-recall, value: s, threshold: 1",
+            {"context_recall": [1, 1]},
+            [],
+        ),
+        (
+            "context-faithfulness, threshold: 0.8|context-faithfulness, threshold: 0.9",
+            None,
+            ["threshold of faithfulness: it differs between tests"],
+        ),
+        ("context-faithfulness, threshold: 0.8|context-faithfulness", None, ["threshold of faithfulness: it differs"]),
+        ("context-faithfulness, threshold: 0.8, weight: 0|context-faithfulness, threshold: 0.8, weight: 0", None, []),
+        (
+            "answer-relevance, threshold: 0.8|answer-relevance, threshold: 0.8",
+            None,
+            ["answer-relevance: threshold: the judge's scores are others"],
+        ),
+        ("llm-rubric, value: kind, weight: 2|llm-rubric, value: kind", None, ["llm-rubric: weight: all criteria"]),
+        ("llm-rubric, value: kind, weight: 0|llm-rubric, value: kind", None, ["llm-rubric: weight: no criterion of"]),
+        ("llm-rubric, value: kind, metric: m|llm-rubric, value: kind", None, ["llm-rubric: metric: its name is"]),
+    ],
+)
+def test_thresholds_and_weights_of_judged_assertions_are_converted_or_named(
+    tmp_path: Path, tests: str, toml: dict[str, list[float]] | None, gaps: list[str]
+):
+    listed = ", ".join(f"{{vars: {{q: x}}, assert: [{{type: {each}}}]}}" for each in tests.split("|"))
+    project = made(tmp_path, f"{HEAD}tests: [{listed}]")
+    made_toml = settings(project)
+    assert made_toml.get("pass_rate") == toml
+    assert made_toml.get("alpha") == (toml and "none")
+    assert [gap.startswith(start) for gap, start in zip(project.gaps, gaps, strict=True)] == [True] * len(gaps), (
+        project.gaps
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,7 +309,7 @@ def test_the_example_of_the_page_becomes_what_the_page_says(tmp_path: Path):
         "scorers": ["sample_checks", "rubric"],
         "judge": "openai/gpt-5.1",
         "out": "results",
-        "require": ["sample_checks"],
+        "require": ["sample_checks", "rubric"],
         "target": {"address": "openai/gpt-5.1", "prompt": "Answer in one sentence: {input}"},
     }
     assert cases(project) == [

@@ -30,6 +30,8 @@ SCORERS: Mapping[str, str] = {
 """The types with a scorer of all samples."""
 REFERENCED = frozenset(("context-recall", "factuality", "model-graded-factuality"))
 """Those of them whose value is the reference."""
+COMPARABLE = frozenset(("context-faithfulness", "context-relevance", "context-recall"))
+"""Those of them whose scores are shares of the same things, so that a threshold means the same."""
 _CHECKED = frozenset(
     (
         *("contains", "icontains", "contains-all", "icontains-all", "contains-any", "icontains-any", "starts-with"),
@@ -44,8 +46,10 @@ class Converted:
     """What the assertions of a test become."""
 
     checks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    criteria: list[str] = field(default_factory=list[str])
-    scorers: dict[str, None] = field(default_factory=dict[str, None])
+    criteria: dict[str, bool] = field(default_factory=dict[str, bool])
+    """What a judge says yes or no to, and whether the test fails by a no."""
+    scorers: dict[str, float | None] = field(default_factory=dict[str, "float | None"])
+    """The scorers of all samples, with the score that the test must reach."""
     gradings: list[str] = field(default_factory=list[str])
     """The criteria of `g-eval`, which are those of one scorer of all samples."""
     reference: str | None = None
@@ -164,11 +168,17 @@ class Assertions:
         return value
 
     def _add_judged(self, base: str, value: Any, assertion: Mapping[str, Any], *, in_set: bool) -> None:
-        for name in ("threshold", "weight", "metric"):
-            if assertion.get(name) not in (None, 1) or in_set:
-                why = "judged assertions are scored apart from the checks: set thresholds with [min]"
-                self.gaps.add(f"{base}: {'assert-set' if in_set else name}", why, self.place)
-                break
+        threshold, weight = assertion.get("threshold"), assertion.get("weight")
+        counts = not (is_number(weight) and weight == 0)
+        has_threshold = base in COMPARABLE and is_number(threshold) and 0 <= threshold <= 1
+        unmapped = {
+            "assert-set": in_set,
+            "threshold": threshold is not None and not has_threshold,
+            "weight": weight not in (None, 0, 1),
+            "metric": assertion.get("metric") is not None,
+        }
+        for name in (name for name, is_gap in unmapped.items() if is_gap):
+            self.gaps.add(f"{base}: {name}", _APART[name], self.place)
         if assertion.get("rubricPrompt"):
             self.gaps.add(f"{base}: rubricPrompt", "the prompt of the judge is evalstone's", self.place)
         if assertion.get("provider"):
@@ -177,8 +187,8 @@ class Assertions:
         if base in CRITERIA:
             if not text.strip():
                 self.gaps.add(base, "it has no criterion", self.place)
-            elif text not in self.into.criteria:
-                self.into.criteria.append(text)
+            else:
+                self.into.criteria[text] = counts or self.into.criteria.get(text, False)
             return
         if base == "g-eval":
             self.into.gradings.append("\n".join(map(as_text, value)) if is_array(value) else text)
@@ -188,7 +198,9 @@ class Assertions:
                 self.gaps.add(base, "a sample has one reference, and another assertion has another one", self.place)
                 return
             self.into.reference = text
-        self.into.scorers[SCORERS[base]] = None
+        before = self.into.scorers.get(SCORERS[base])
+        required = float(threshold) if counts and has_threshold and is_number(threshold) and threshold > 0 else before
+        self.into.scorers[SCORERS[base]] = required if before is None or required is None else max(before, required)
 
     def _check(self, base: str, value: Any, assertion: Mapping[str, Any], kind: str) -> dict[str, Any] | None:
         """The check that an assertion becomes; None, with a gap, if there is none."""
@@ -231,6 +243,13 @@ class Assertions:
 
 
 _CODE = object()
+_APART = {
+    "assert-set": "judged assertions are scored apart from the checks, and all of a sample count",
+    "threshold": "the judge's scores are others, so that it means something else: set [pass_rate]",
+    "weight": "all criteria of a sample count alike; those with the weight 0 are judged without counting",
+    "metric": "its name is that of the scorer",
+}
+"""Why judged assertions are converted without a part of what they say."""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
-from evalstone.compat.configs.assertions import Assertions, Converted
+from evalstone.compat.configs.assertions import COMPARABLE, SCORERS, Assertions, Converted
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, converted, names_in, rendered, written
 from evalstone.compat.configs.promptfoo_config import Config, Prompt, Test, read_config
 from evalstone.compat.configs.providers import ECHO, http_target_of, model_of, target_of
@@ -72,6 +72,16 @@ class _Target:
     prompt: str
 
 
+@dataclass(frozen=True)
+class _Gates:
+    """What makes a run fail."""
+
+    required: list[str]
+    """The scorers that every sample must pass."""
+    pass_rates: dict[str, list[float]]
+    """Scorers, with the score that all samples must reach."""
+
+
 class _Making:
     def __init__(self, config: Config) -> None:
         self.config, self.gaps, self.files = config, config.gaps, config.files
@@ -100,9 +110,10 @@ class _Making:
             self._add(test, case, result)
         has_answers = bool(cases) and all("output" in case for case in cases)
         scorers = self._scorers(results)
+        gates = self._gates(results, scorers)
         judged = any(result.criteria or result.scorers or (result.gradings and scorers) for result in results)
         texts = {
-            CONFIG: self._toml(targets, scorers, judged=judged, has_answers=has_answers),
+            CONFIG: self._toml(targets, scorers, gates, judged=judged, has_answers=has_answers),
             DATA: "".join(json.dumps(_ordered(case), ensure_ascii=False) + "\n" for case in cases),
         }
         if len(self.gaps):
@@ -139,8 +150,11 @@ class _Making:
         converter = Assertions(self.files, self.gaps, test.variables, test.place, test.line, into, has_calls=calls)
         for assertion in test.assertions:
             converter.add(assertion)
-        if test.threshold is not None and into.criteria:
+        if test.threshold is not None and (into.criteria or any(into.scorers.values())):
             self.gaps.add("threshold of a test", "it is for the checks; judged assertions are scored apart", test.place)
+        if into.criteria and not any(into.criteria.values()):
+            why = "no criterion of the test has a weight, and if none counts, all of them do"
+            self.gaps.add("llm-rubric: weight", why, test.place)
         return into
 
     def _add(self, test: Test, case: dict[str, Any], result: Converted) -> None:
@@ -157,7 +171,9 @@ class _Making:
                 checks = {CHECKS: checks, "at_least": test.threshold}
             metadata[CHECKS] = storable(checks)
         if result.criteria:
-            metadata[CRITERIA] = result.criteria
+            metadata[CRITERIA] = [
+                text if counts else {"description": text, "required": False} for text, counts in result.criteria.items()
+            ]
         if result.reference is not None:
             case["reference"] = result.reference
         if test.output is not None:
@@ -271,8 +287,35 @@ class _Making:
                 return model
         return JUDGE
 
+    def _gates(self, results: Sequence[Converted], scorers: Sequence[Any]) -> _Gates:
+        """What makes a run fail, as a test makes an evaluation of promptfoo fail."""
+        required = ["sample_checks"] if "sample_checks" in scorers else []
+        with_criteria = [each for each in zip(self.config.tests, results, strict=True) if each[1].criteria]
+        if with_criteria and all(
+            test.threshold is None and any(result.criteria.values()) for test, result in with_criteria
+        ):
+            required.append("rubric")
+        pass_rates: dict[str, list[float]] = {}
+        for name in (SCORERS[kind] for kind in sorted(COMPARABLE)):
+            reached = [result.scorers.get(name) for result in results]
+            lowest = sorted({each for each in reached if each is not None})
+            if not lowest or any(test.threshold is not None for test in self.config.tests):
+                continue
+            if len(lowest) == 1 and None not in reached:
+                pass_rates[name] = [lowest[0], 1.0]
+            else:
+                why = "it differs between tests, and [pass_rate] has one for all samples"
+                self.gaps.add(f"threshold of {name}", why, "scorers")
+        return _Gates(required, pass_rates)
+
     def _toml(
-        self, targets: Sequence[dict[str, Any]], scorers: Sequence[Any], *, judged: bool, has_answers: bool
+        self,
+        targets: Sequence[dict[str, Any]],
+        scorers: Sequence[Any],
+        gates: _Gates,
+        *,
+        judged: bool,
+        has_answers: bool,
     ) -> str:
         config = self.config
         lines = [f"# Made of {config.files.config.name} of promptfoo by evalstone import."]
@@ -294,17 +337,19 @@ class _Making:
         if config.repeat > 1 and not has_answers:
             lines.append(f"trials = {config.repeat}")
         lines.append('out = "results"')
+        if has_answers or len(targets) == 1:
+            if gates.required:
+                lines.append(f"require = {_value(gates.required)}   # in every sample")
+            if gates.pass_rates:
+                lines.append('alpha = "none"   # as in promptfoo: shares of these samples, without a test')
+                lines.append("\n[pass_rate]")
+                lines += [f"{name} = {_value(share)}" for name, share in gates.pass_rates.items()]
         if len(targets) == 1 and not has_answers:
-            if "sample_checks" in scorers:
-                lines.append('require = ["sample_checks"]   # every sample passes its checks')
             lines.append("\n[target]")
             lines += [f"{name} = {_value(value)}" for name, value in targets[0].items() if name != "name"]
         elif targets and not has_answers:
-            lines.append("\n[experiment]")
             inner = "".join(f"\n  {_value(each)}," for each in targets)
-            lines.append(f"targets = [{inner}\n]")
-        elif has_answers and "sample_checks" in scorers:
-            lines.append('require = ["sample_checks"]   # every sample passes its checks')
+            lines += ["\n[experiment]", f"targets = [{inner}\n]"]
         return "\n".join(lines) + "\n"
 
 
