@@ -113,6 +113,7 @@ def test_the_address_and_the_version_are_set_in_one_place() -> None:
         moved = NAMED.findall(addresses.with_addresses(text, elsewhere))
         assert [place for place in moved if "somebody-else/" not in place and "@v98.7.6" not in place] == []
     assert {"pyproject.toml", "CITATION.cff", "docs/ci.md", "src/evalstone/cli/starters/workflow.yml"} <= {*named}
+    assert "rev: v98.7.6\n" in addresses.with_addresses((ROOT / "docs/ci.md").read_text("utf-8"), elsewhere)
     assert f"\nversion: {ABOUT['version']}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 

@@ -33,7 +33,7 @@ _OWNER = re.compile(
     re.VERBOSE,
 )
 _SITE = re.compile(r"https://[\w.-]+\.github\.io/evalstone/")
-_VERSION = re.compile(r"(?:(?<=/evalstone@v)|(?<=/evalstone/action@v)|(?<=\nversion: ))\d[\w.]*")
+_VERSION = re.compile(r"(?:(?<=/evalstone@v)|(?<=/evalstone/action@v)|(?<=    rev: v)|(?<=\nversion: ))\d[\w.]*")
 
 
 def project() -> Mapping[str, Any]:

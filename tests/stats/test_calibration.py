@@ -223,7 +223,7 @@ def test_on_new_cases_a_gap_stays_a_gap_and_one_case_of_a_kind_says_nothing():
     assert counts_on_new_cases([], [], "accuracy") is None
 
 
-isotonic([0.0, 1.0], [False, True])  # imports scipy, so that no timed example pays for it
+isotonic([0.0, 1.0], [False, True])  # imports numpy, so that no timed example pays for it
 
 CASES = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30)
 

@@ -631,15 +631,19 @@ def isotonic(scores: Sequence[float], truths: Sequence[bool]) -> Isotonic:
     """
     _check_cases(scores, truths)
     import numpy as np  # noqa: PLC0415 - as in `platt`
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - 0.3 s of import
 
     levels, places, counts = np.unique(np.asarray(scores, dtype=np.float64), return_inverse=True, return_counts=True)
-    shares = np.bincount(places, weights=np.asarray(truths, dtype=np.float64)) / counts
-    fitted = isotonic_regression(shares, weights=counts)
-    corners: list[tuple[float, float]] = []
-    for first, end in pairwise(fitted.blocks.tolist()):
-        corners += [(float(levels[i]), float(fitted.x[i])) for i in dict.fromkeys((first, end - 1))]
-    return Isotonic(tuple(corners))
+    hits = np.bincount(places, weights=np.asarray(truths, dtype=np.float64))
+    blocks: list[tuple[float, float, float, float]] = []
+    for level, true, count in zip(levels.tolist(), hits.tolist(), counts.tolist(), strict=True):
+        first, last, positives, cases = level, level, true, count
+        while blocks and blocks[-1][2] * cases >= positives * blocks[-1][3]:  # its share isn't smaller
+            first, _, before, others = blocks.pop()
+            positives, cases = positives + before, cases + others
+        blocks.append((first, last, positives, cases))
+    return Isotonic(
+        tuple((level, true / cases) for first, last, true, cases in blocks for level in dict.fromkeys((first, last)))
+    )
 
 
 def _check_cases(scores: Sequence[float], truths: Sequence[bool]) -> None:

@@ -26,10 +26,10 @@ from typing import TypeAlias
 import numpy as np
 
 from evalstone.errors import ConfigError, invalid
-from evalstone.stats._arrays import Floats
 from evalstone.stats.bounded_mean import EXACT, BoundedMean, Side
 from evalstone.stats.intervals import check_confidence
 from evalstone.stats.partly_known import REFERENCE, PartlyKnown
+from evalstone.stats.tails import binomial_cdfs, binomial_chances
 from evalstone.stats.typical_sample import NORMAL, Points, moments, moved, typical_sample
 
 MAX_SAMPLES = 1_000_000_000
@@ -166,8 +166,6 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     Raises:
         ConfigError: A share is below 0, or their sum is above 1.
     """
-    from scipy.special import betainc, gammaln, xlog1py, xlogy  # noqa: PLC0415 - 0.15 s of import
-
     share = gained + lost
     if not (gained >= 0 and lost >= 0 and share <= 1 + 1e-12):
         raise ConfigError(f"shares must be 0 or more, with a sum of at most 1: gained {gained}, lost {lost}")
@@ -180,27 +178,15 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
         return NORMAL.cdf(gap / math.sqrt(n * (share - net**2))) if share > net**2 else 1.0
     reach = 8 * math.sqrt(n * share * (1 - share)) + 8
     changed = np.arange(max(1, math.floor(n * share - reach)), min(n, math.ceil(n * share + reach)) + 1, dtype=float)
-    chance = np.exp(
-        gammaln(n + 1)
-        - gammaln(changed + 1)
-        - gammaln(n - changed + 1)
-        + xlogy(changed, share)
-        + xlog1py(n - changed, -share)
-    )
-
-    def at_most(k: Floats, rate: float) -> Floats:
-        """P(Binomial(changed, rate) <= k), by number of changed pairs."""
-        probability = betainc(changed - np.maximum(k, 0), np.maximum(k, 0) + 1, 1 - rate)
-        return np.where(k < 0, 0.0, probability)
-
+    chance = binomial_chances(changed, n, share)
     edge = np.full(changed.size, -1.0)
     near = np.floor((changed + NORMAL.inv_cdf(alpha / 2) * np.sqrt(changed)) / 2)
-    below = at_most(near - 3, 0.5)
+    below = binomial_cdfs(near - 3, changed, 0.5)
     for k in (near - 2, near - 1, near, near + 1, near + 2):
-        at_k = at_most(k, 0.5)
+        at_k = below + np.where(k >= 0, binomial_chances(np.clip(k, 0, changed), changed, 0.5), 0.0)
         edge = np.where((k >= 0) & (2 * k < changed) & (below + at_k <= alpha), k, edge)
         below = at_k
-    return float(chance @ at_most(edge, lost / share))
+    return float(chance @ binomial_cdfs(edge, changed, lost / share))
 
 
 def more_units(evidence: BoundedMean, threshold: float, side: Side, alpha: float, *, power: float = 0.8) -> int | None:

@@ -29,6 +29,7 @@ from evalstone.stats.intervals import (
     mover,
 )
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
+from evalstone.stats.tails import gamma_tails, t_cdf
 from evalstone.stats.unpaired import difference_p_value
 from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
 
@@ -342,18 +343,16 @@ def _tail(total: float, variance: float, third: float, freedom: float) -> float:
     The result is at least the normal or Student's t probability, because the type III distribution has bounded support
     on the side of its short tail. Source: Mielke and Berry 2007, Permutation Methods, chapter 2.
     """
-    from scipy.special import gammainc, gammaincc, ndtr, stdtr  # noqa: PLC0415 - 0.15 s of import
-
     if variance <= 0:
         return 1.0
     z = total / math.sqrt(variance)
     skew = third / (variance * math.sqrt(variance))
-    normal = float(ndtr(z) if math.isinf(freedom) else stdtr(freedom, z))
+    normal = t_cdf(z, freedom)
     if abs(skew) < 1e-4:
         return normal
     shape = 4 / skew**2
     place = max(0.0, shape + (z if skew > 0 else -z) * math.sqrt(shape))
-    return max(normal, float(gammainc(shape, place) if skew > 0 else gammaincc(shape, place)))
+    return max(normal, gamma_tails(shape, place)[0 if skew > 0 else 1])
 
 
 def _evidence(x: Floats, scale: float, groups: Positions | None) -> BoundedMean:
