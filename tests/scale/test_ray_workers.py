@@ -20,7 +20,7 @@ import pytest
 
 from evalstone._core.addresses import beside, origins
 from evalstone.cli import handled
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.scale.engines import parse_engine
 from evalstone.scale.ray_engine import RayEngine
 from evalstone.scale.scoring import Scoring
@@ -81,11 +81,17 @@ class Cluster:
 
     exceptions = SimpleNamespace(RayError=RuntimeError)
     cloudpickle = pickle
+    is_initialized, shutdown, cluster_resources = bool, list[None], dict[str, float]
     settings: Mapping[str, int]
 
     def __init__(self) -> None:
         self.actors: list[Actor] = []
         self.rng = random.Random(1)
+        self.dead: list[tuple[str, None]] = []
+        node = SimpleNamespace(dead_processes=lambda: self.dead)
+        self._private = SimpleNamespace(worker=SimpleNamespace(_global_node=node))
+
+    def init(self, **_: object) -> None: ...
 
     def put(self, value: object) -> partial[object]:
         return partial(lambda: value)
@@ -172,6 +178,24 @@ def test_an_error_ends_the_workers_that_have_items(cluster: Cluster) -> None:
     absent, *there = cluster.actors
     assert absent.log == ["start"]
     assert sorted(actor.log[-1] for actor in there) == ["close", "killed"]
+
+
+@pytest.mark.parametrize("name", ["raylet", "gcs_server", "log_monitor"])
+def test_a_process_of_ray_that_has_ended_ends_the_run(cluster: Cluster, name: str) -> None:
+    with RayEngine() as engine:
+        engine.workers = 3
+        results = engine.map(squares, [*range(7)], ordered=True)
+        assert next(results) == 0
+        cluster.dead.append((name, None))
+        if name == "log_monitor":
+            assert [*results] == [n * n for n in range(1, 7)]
+            return
+        with pytest.raises(
+            RunAborted, match=rf"^Ray's process {name} has ended on this machine; it may have been killed$"
+        ):
+            list(results)
+    _, *there = cluster.actors
+    assert {word for actor in there for word in actor.log} == {"start", "call"}
 
 
 def test_a_signal_ends_the_run_as_before_ray_was_started(monkeypatch: pytest.MonkeyPatch) -> None:

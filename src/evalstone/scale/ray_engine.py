@@ -36,6 +36,9 @@ without end."""
 _RESTARTS = 100
 """How often a worker is started again, in a run of many items. One that ends whenever it starts would be started
 without end."""
+_SECONDS_TO_LOOK = 1
+"""How often it is looked whether the processes of Ray are there, while workers work."""
+_NEEDED = ("raylet", "gcs_server")
 _SECONDS_TO_CLOSE = 10
 """How long workers may take to close what they opened."""
 
@@ -63,6 +66,8 @@ class RayEngine:
             except ImportError:
                 raise MissingDependency("ray", "ray") from None
         self._started = False
+        self._lost = False
+        """Whether a process of Ray has ended, so that no worker can be told anything."""
         self._actors: list[Any] = []
         self.workers = 1
 
@@ -124,7 +129,11 @@ class RayEngine:
         given = 0
         try:
             while given < len(items):
-                (first, *_), _ = ray.wait([*busy])
+                told_now, _ = ray.wait([*busy], timeout=_SECONDS_TO_LOOK)
+                self._check_processes()
+                if not told_now:
+                    continue
+                (first,) = told_now
                 actor, number = busy.pop(first)
                 told = ray.get(first)
                 if number >= 0:
@@ -137,14 +146,27 @@ class RayEngine:
                     given += 1
                     yield results.pop(ready)
         except ray.exceptions.RayError as error:
+            self._check_processes()
             cause = getattr(error, "cause", None) or error
             raise RunAborted(f"a worker of Ray failed: {described(cause)}") from error
         finally:
             self._close({actor: number >= 0 for actor, number in busy.values()})
 
+    def _check_processes(self) -> None:
+        """Raise RunAborted if a process of the Ray that was started here has ended. Ray itself would wait without end,
+        or end this process without a word."""
+        if not self._started or self.address:
+            return
+        dead = [name for name, _ in self._ray._private.worker._global_node.dead_processes() if name in _NEEDED]
+        if dead:
+            self._lost = True
+            raise RunAborted(f"Ray's process {dead[0]} has ended on this machine; it may have been killed")
+
     def _close(self, busy: Mapping[Any, bool]) -> None:
         """Close what workers have opened. busy: those that aren't there yet; true for those that have an item, and end
         because nobody waits for it."""
+        if self._lost:
+            return
         for actor, has_item in busy.items():
             if has_item:
                 self._actors.remove(actor)

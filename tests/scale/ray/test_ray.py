@@ -109,6 +109,44 @@ def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path:
     assert b"Traceback" not in errors
 
 
+@pytest.mark.parametrize("name", ["raylet", "gcs_server"])
+def test_a_process_of_ray_that_is_killed_ends_the_run_and_the_same_command_resumes_it(
+    tmp_path: Path, name: str
+) -> None:
+    data, out = written(tmp_path, 3000), tmp_path / "out"
+    command = [sys.executable, "-m", "evalstone", "run", str(data), "--engine", "ray", "--out", str(out)]
+    command += ["-s", "answer_correctness"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < until and not [*out.glob("blocks/*.parquet")]:
+        time.sleep(0.05)
+    own = ["pgrep", "-P", str(process.pid), "-f", f"/{name} "]
+    for pid in subprocess.run(own, capture_output=True, text=True, check=True).stdout.split():
+        os.kill(int(pid), signal.SIGKILL)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 3, errors.decode()
+    assert printed == b""
+    said = f"evalstone: Ray's process {name} has ended on this machine; it may have been killed. "
+    assert f"{said}Finished blocks are in {out}; rerun the same command to resume.\n" in errors.decode()
+    finished = {file.name: file.stat().st_mtime_ns for file in out.glob("blocks/*.parquet")}
+    subprocess.run(command, check=True, capture_output=True)
+    assert finished.items() <= {file.name: file.stat().st_mtime_ns for file in out.glob("blocks/*.parquet")}.items()
+    run, one = evalstone.read_run(out), evaluate(data, "answer_correctness", ledger=None)
+    assert [(r.key, r.outcome) for r in run.records] == [(r.key, r.outcome) for r in one.records]
+
+
+def test_evaluate_refuses_what_cannot_be_sent_before_anything_is_read(tmp_path: Path) -> None:
+    class Local(evalstone.Scorer):
+        name = "local"
+
+        def score(self, *, output: str) -> evalstone.Score:
+            return evalstone.Score(0.0)
+
+    with pytest.raises(ConfigError, match=r"^the scorer Local can't be sent to other processes: its class .*Local is"):
+        evaluate(written(tmp_path, 3), Local(), engine="ray", out=tmp_path / "out", ledger=None)
+    assert not (tmp_path / "out").exists()
+
+
 FATAL = """
 import os
 from pathlib import Path
