@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from evalstone import (
     read_run,
     write_run,
 )
+from evalstone.datasets.read_samples import ReadSamples
 from evalstone.results.human_labels import load_labels
 from evalstone.results.pairing import pair_samples
 from evalstone.results.views.comparison import comparison_view
@@ -341,6 +342,30 @@ def test_ids_that_have_nothing_in_common_are_refused_with_the_columns_that_can_b
 def test_runs_without_texts_are_paired_by_ids_only() -> None:
     named = [replace(judged(rows(answers, id=str)), samples=None) for answers in (WORSE, BETTER)]
     assert difference(*named, allow_mismatch=True) == (24, 0.25)
+
+
+class Rereadable(ReadSamples):
+    """Samples that are read anew each time; how many were read."""
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self.samples, self.times = samples, 0
+
+    def read(self) -> Iterator[Sample]:
+        for sample in self.samples:
+            self.times += 1
+            yield sample
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def test_ids_of_finished_runs_are_known_without_reading_the_samples() -> None:
+    runs = [judged(rows(answers, id=str)) for answers in (WORSE, BETTER)]
+    texts = [Rereadable(run.samples or ()) for run in runs]
+    a, b = (replace(run, samples=samples) for run, samples in zip(runs, texts, strict=True))
+    assert pair_samples(a, b).partners is None
+    assert sum(each.times for each in texts) <= 2  # to see whether they are traces
+    assert difference(a, b) == (24, 0.25)
 
 
 def test_the_same_samples_judged_twice_need_no_ids() -> None:

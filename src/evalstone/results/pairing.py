@@ -120,21 +120,28 @@ def pair_samples(a: Run, b: Run) -> Pairing:
 
 
 def _ids(run: Run) -> Iterable[str]:
-    return (
-        (sample.id for sample in run.samples)
-        if run.samples is not None
-        else (one.sample_id for one in run.columns.entries())
-    )
+    """The samples' IDs: of a finished run, as its records have them, because samples may be read from files."""
+    columns = run.columns
+    if run.samples is None:
+        return (one.sample_id for one in columns.entries())
+    if columns.answered == columns.size == len(run.samples):
+        return map(columns.sample, range(columns.size))
+    return (sample.id for sample in run.samples)
 
 
 def _are_other_traces(a: Run, b: Run) -> bool:
     """Whether all samples are from traces, and no trace is in both runs."""
     ids: list[set[str]] = []
     for run in (a, b):
-        traces = {sample.id: trace_metadata(sample).get("trace_id") for sample in run.samples or ()}
-        if not traces or not all(trace and name.startswith(str(trace)) for name, trace in traces.items()):
+        own = set[str]()
+        for sample in run.samples or ():
+            trace = trace_metadata(sample).get("trace_id")
+            if not (trace and sample.id.startswith(str(trace))):
+                return False
+            own.add(sample.id)
+        if not own:
             return False
-        ids.append(set(traces))
+        ids.append(own)
     return ids[0].isdisjoint(ids[1])
 
 
