@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,8 @@ settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
 settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
 
+TRACED_CASES = 3
 _untraced: set[str] = set()
-"""Tests that ran untraced, until they have ended."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -121,26 +122,36 @@ def _first_case(_: None) -> None:
     what is frozen."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Find the tests to run untraced: with a trace, what they compute takes three times as long, and they cover little
+    that others don't. Those are tests of properties with their hundred examples, slow tests, tests that say so, and
+    all but the first cases of a test."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        of_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        marked = any(item.get_closest_marker(name) for name in ("no_cover", "slow"))
+        if of_property or marked or cases[test] > TRACED_CASES:
+            _untraced.add(item.nodeid)
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Run a test marked `no_cover` untraced: in a worker of xdist, where pytest-cov starts two collectors, its own
-    pause of the one resumes the other. So are tests of properties: their hundred examples would take twice as long, and
-    cover little that examples by hand don't."""
-    of_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    if not of_property and item.get_closest_marker("no_cover") is None:
+    """Run a test untraced, on evalstone's loop too: in a worker of xdist, where pytest-cov starts two collectors, its
+    own pause of the one resumes the other."""
+    if item.nodeid not in _untraced or threading.gettrace() is None:
         return (yield)
-    _untraced.add(item.nodeid)
     with _no_trace():
+        sync.run(_trace(None))
         return (yield)
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    """After a test that ran untraced, trace evalstone's loop again: a pause that a thread notices ends its tracing."""
-    if nodeid in _untraced:
-        _untraced.discard(nodeid)
-        sync.run(_trace())
+    """After a test that ran untraced, trace evalstone's loop again."""
+    if nodeid in _untraced and threading.gettrace() is not None:
+        sync.run(_trace(threading.gettrace()))
 
 
-async def _trace() -> None:
-    if sys.gettrace() is None:
-        sys.settrace(threading.gettrace())
+async def _trace(function: Any) -> None:
+    sys.settrace(function)
