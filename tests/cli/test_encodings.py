@@ -1,4 +1,5 @@
-"""Standard output that can't represent every character, as pipes and logs on Windows: the same exit codes and files."""
+"""Standard output that can't represent every character, as pipes and logs on Windows, and files that can't be renamed
+or deleted while they are open, as there: the same exit codes and files."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import pytest
 from evalstone.cli.app import COMMANDS, GROUPS
 from evalstone.datasets import demo
 from tests.cli.conftest import Evalstone
+from tests.windows import behave_as_windows
 
 pytestmark = pytest.mark.slow
 
@@ -129,6 +131,7 @@ def test_no_encoding_changes_an_exit_code(
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", stdout)
             patched.setattr(sys, "stderr", stderr)
+            behave_as_windows(patched)
             done = evalstone(*arguments.split(), typed=typed)
         errors = stderr.buffer.getvalue()
         assert (encoding, done.returncode, errors) == (encoding, code, errors)

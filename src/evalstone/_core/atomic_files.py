@@ -82,6 +82,6 @@ def _delete_abandoned(target: Path) -> None:
         if not (entry.name.startswith(start) and _END.fullmatch(entry.name, len(start))):
             continue
         if entry.is_file(follow_symlinks=False):
-            with suppress(OSError), Path(entry.path).open("r+b") as file:
+            with suppress(OSError), open(entry.path, "r+b", opener=private) as file:  # Path.open has no opener
                 if lock(file, wait=False):
                     Path(entry.path).unlink()

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from evalstone._core import windows
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import value_of
 from evalstone.errors import ConfigError, DataError, StorageError, WriteError, invalid
@@ -372,8 +373,9 @@ def cannot_write(message: str, error: OSError, broken: type[StorageError] = Writ
 
 
 def private(path: str, flags: int) -> int:
-    """An opener for `open` that creates files accessible to their owner only; existing files keep their mode."""
-    return os.open(path, flags, 0o600)
+    """An opener for `open` that creates files accessible to their owner only; existing files keep their mode. On
+    Windows, too, the file can be renamed and deleted while it is open."""
+    return windows.shared(path, flags) if os.name == "nt" else os.open(path, flags, 0o600)
 
 
 def is_folder(path: str | Path) -> bool:
@@ -410,6 +412,8 @@ def lock(file: IO[Any], *, wait: bool = True) -> bool | None:
         Whether the file is locked now: False if another process holds the lock, None if files can't be locked here.
     """
     try:
+        if os.name == "nt":
+            return windows.locked(file.fileno(), wait=wait)
         fcntl: Any = importlib.import_module("fcntl")
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:

@@ -27,7 +27,7 @@ from typing import Any, cast
 from evalstone._core.atomic_files import replacing
 from evalstone._core.display import count
 from evalstone._core.file_format import LEDGER_ROW_FORMAT
-from evalstone._core.files import lock
+from evalstone._core.files import lock, private
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_object
 from evalstone._core.json import storable
@@ -353,12 +353,17 @@ def _temporary_folder() -> Generator[Path]:
     """A temporary folder, with a file in it that is locked while in use. Those of killed processes are deleted, but
     nothing in them that no recovery has written."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*/lock"):
-        with suppress(OSError), left.open("r+b") as file:
-            if lock(file, wait=False) and not left.parent.is_symlink():
+        with suppress(OSError):
+            with open(left, "r+b", opener=private) as file:  # Path.open has no opener
+                if not lock(file, wait=False) or left.parent.is_symlink():
+                    continue
                 for name in (*_COPIES, "lock"):
                     (left.parent / name).unlink(missing_ok=True)
-                left.parent.rmdir()  # if nothing else is in it
-    with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, (Path(folder) / "unlocked").open("xb") as file:
+            left.parent.rmdir()  # if nothing else is in it
+    with (
+        tempfile.TemporaryDirectory(prefix=_FOLDER) as folder,
+        open(Path(folder) / "unlocked", "xb", opener=private) as file,
+    ):
         lock(file)
         Path(folder, "unlocked").rename(Path(folder, "lock"))
         yield Path(folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,7 +69,8 @@ class Growing:
         """Close and delete the file."""
         self._connection.close()
         for suffix in ("", "-wal", "-shm"):
-            self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
+            with suppress(PermissionError):  # on Windows, while a page reads it; it is then deleted as abandoned
+                self.file.with_name(self.file.name + suffix).unlink(missing_ok=True)
 
     def update(self, card: Card, progress: Progress) -> None:
         """Add what is new. It can't be used any more after an error.
