@@ -5,6 +5,7 @@ import concurrent.futures
 import contextvars
 import inspect
 import os
+import signal
 import sys
 import threading
 import time
@@ -170,6 +171,29 @@ async def again():
 print(run(again()))
 """
     assert python(code, timeout=20).splitlines() == ["cleaned up", "interrupted", "still works"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal can be sent to a thread here")
+def test_a_signal_that_does_not_interrupt_a_wait_is_handled_all_the_same():
+    code = """
+import asyncio, signal, threading, time
+from evalstone._core.sync import run
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # on Windows, no signal interrupts the main thread
+
+def other():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    time.sleep(30)
+
+threading.Thread(target=other, daemon=True).start()
+try:
+    run(asyncio.sleep(30))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert python(code, timeout=20) == "interrupted"
 
 
 @pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt"])

@@ -113,6 +113,8 @@ class _Loop:
 
 
 THREADS = 32
+STEP = 0.1
+"""The most seconds that a signal waits for its handler."""
 _lock = threading.Lock()
 _current: list[_Loop] = []
 _threads: dict[int | None, Worker] = {}
@@ -149,11 +151,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """
     done, cancel = start(work)
     try:
+        _wait_for(done)
         return done.result()
     except BaseException:
         # The work's own error, or one that a signal raised here: Ctrl-C, an alarm, a time limit of pytest or Celery.
         cancel()
         raise
+
+
+def _wait_for(done: concurrent.futures.Future[Any]) -> None:
+    """Wait until a future is done, in steps: on Windows, Ctrl-C doesn't interrupt a thread that waits."""
+    while not concurrent.futures.wait([done], STEP).done:
+        pass
 
 
 def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], Callable[[], None]]:
@@ -193,7 +202,7 @@ def start(work: Coroutine[Any, Any, T]) -> tuple[concurrent.futures.Future[T], C
     def cancel() -> None:
         if not done.done():
             owner.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-            concurrent.futures.wait([done])
+            _wait_for(done)
 
     owner.loop.call_soon_threadsafe(begin)
     return done, cancel

@@ -8,13 +8,14 @@ that thread. Only an `async def` that no other plugin runs is called on evalston
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import time
 import unittest
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NoReturn, TypeVar, cast
 
 import pytest
@@ -243,12 +244,19 @@ def _serve(work: Coroutine[Any, Any, T], calls: SimpleQueue[Callable[[], None] |
     done, cancel = sync.start(work)
     done.add_done_callback(lambda _: calls.put(None))
     try:
-        while (work_here := calls.get()) is not None:
+        while (work_here := _next(calls)) is not None:
             work_here()
         return done.result()
     except BaseException:  # Ctrl-C, pytest.skip() in the test: what is scored by then is in the ledger
         cancel()
         raise
+
+
+def _next(calls: SimpleQueue[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """The next call, which is waited for in steps: on Windows, Ctrl-C doesn't interrupt a thread that waits."""
+    while True:
+        with contextlib.suppress(Empty):
+            return calls.get(timeout=sync.STEP)
 
 
 def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
