@@ -16,7 +16,7 @@ import pytest
 
 from evalstone import evaluate
 from evalstone.cli.experiment import experiment_in
-from evalstone.cli.view import NOT_HERE
+from evalstone.cli.view import NOT_HERE, NOT_ON_WINDOWS
 from evalstone.ledger.store import Ledger
 from evalstone.run.experiment_cells import in_experiment
 from evalstone.types import StoredCell
@@ -201,6 +201,7 @@ def test_only_files_in_the_list_are_started(folder: Path, url: str, tmp_path_fac
     [
         ("read-only", "started with --read-only"),
         ("beyond loopback", "from pages on loopback only"),
+        ("on Windows", "aren't started from pages on Windows"),
         ("another ledger", "own.db, which these pages don't show"),
         ("running", "It runs in a process that wasn't started here."),
         ("invalid", "exp.toml can't be started:"),
@@ -217,7 +218,8 @@ def test_nothing_is_started_where_it_may_not_be(folder: Path, url: str, why: str
         "too many": text + many,
     }
     (folder / "exp.toml").write_text(changed.get(why, text))
-    client = pages_of(url, folder, refusal=NOT_HERE if why == "beyond loopback" else "", read_only=why == "read-only")
+    refusal = {"beyond loopback": NOT_HERE, "on Windows": NOT_ON_WINDOWS}.get(why, "")
+    client = pages_of(url, folder, refusal=refusal, read_only=why == "read-only")
     if why == "running":
         with in_experiment(StoredCell(experiment="exp", name="style=a", factors={"style": "a"})):
             unfinished(url, evaluate(samples_of(["0.5"]), [Given()], ledger=url).id, running=True)

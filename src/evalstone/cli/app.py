@@ -169,7 +169,9 @@ def main() -> None:
     replace_unprintable()
     guard()
     try:
-        sys.exit(app.main(standalone_mode=False, complete_var=completion.VARIABLE))
+        # On Windows, click would put the values of environment variables, which may be keys, into all arguments, and
+        # the names of files into texts.
+        sys.exit(app.main(standalone_mode=False, complete_var=completion.VARIABLE, windows_expand_args=False))
     except click.Abort:  # Ctrl-C
         sys.exit(ExitCode.INTERRUPTED)
     except NoArgsIsHelpError as error:

@@ -128,6 +128,7 @@ def _parameter(one: Declared) -> click.Parameter:
             metavar=metavar if one.required else f"[{metavar}]",
             nargs=-1 if one.repeatable else 1,
             required=one.required,
+            callback=_matched if one.repeatable else None,
             shell_complete=complete,
         )
     if one.type is bool:
@@ -140,6 +141,21 @@ def _parameter(one: Declared) -> click.Parameter:
         required=one.required,
         shell_complete=complete,
     )
+
+
+def _matched(context: click.Context, parameter: click.Parameter, paths: Sequence[str]) -> Sequence[str]:
+    """Paths. On Windows, where shells don't do that, with what matches the patterns among them."""
+    if os.name != "nt":
+        return paths
+    from glob import glob
+
+    from evalstone._core.storage import is_pattern
+
+    found: list[str] = []
+    for path in paths:
+        matches = sorted(glob(path.replace("[", "[[]"))) if is_pattern(path) else []  # noqa: PTH207 - it may be absolute
+        found += matches or [path]
+    return found
 
 
 @contextmanager

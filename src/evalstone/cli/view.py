@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 import socket
 import sys
@@ -23,6 +24,7 @@ from evalstone.results.endings import ExitCode
 
 HOST, PORT = "127.0.0.1", 7700
 NOT_HERE = "Experiments are started and stopped from pages on loopback only."
+NOT_ON_WINDOWS = "Experiments aren't started from pages on Windows."
 WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened to
 
 
@@ -132,7 +134,8 @@ def view(
         raise ConfigError(invalid(Setting("token"), "text", token))
     is_loopback = host in LOOPBACK or _is_loopback(host)
     password = expanded(token, "--token") if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
-    experiments = Experiments(shelf, ExperimentFiles(Path(), files, experiment_in), "" if is_loopback else NOT_HERE)
+    refusal = NOT_ON_WINDOWS if os.name == "nt" else "" if is_loopback else NOT_HERE
+    experiments = Experiments(shelf, ExperimentFiles(Path(), files, experiment_in), refusal)
     app = application(
         shelf,
         () if host in WILDCARDS else (host.lower(),),
@@ -193,7 +196,9 @@ def _listening(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             raise ConfigError(f"can't listen to {host}: {error.strerror}") from None
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # On Windows, SO_REUSEADDR would let two programs listen to one port.
+            option: int = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+            listener.setsockopt(socket.SOL_SOCKET, option, 1)
             listener.bind(address)
             listener.listen()
         except OSError as error:
