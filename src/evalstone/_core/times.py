@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from evalstone.errors import ConfigError
 
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AGE = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS = {
     "s": timedelta(seconds=1),
@@ -37,6 +38,22 @@ def iso_time(text: str) -> datetime:
     """A time in ISO 8601, in UTC unless it has a time zone. Raises ValueError."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def utc_time(seconds: float) -> datetime:
+    """The time that is so many seconds after 1970 began; `datetime.fromtimestamp` takes none before that on Windows.
+
+    Raises OverflowError for one that no date has.
+    """
+    return _BEGINNING + timedelta(seconds=seconds)
+
+
+def local_time(time: datetime) -> datetime:
+    """A time where this runs; as it is if it is too far away for the system."""
+    try:
+        return time.astimezone()
+    except (OSError, OverflowError, ValueError):
+        return time
 
 
 def duration(text: str) -> timedelta | None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
+from evalstone._core.times import utc_time
 from evalstone.agents.conversations import Unit, messages_of, read_node
 from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.conversation import Conversation, Reading
@@ -344,7 +344,7 @@ def _measured(unit: Unit, whole: Sequence[Node]) -> dict[str, Any]:
         took["cost"] = sum(costs)
     found: dict[str, Any] = {"target": took} if took else {}
     if start is not None:
-        found["started"] = datetime.fromtimestamp(start, UTC).isoformat()
+        found["started"] = utc_time(start).isoformat()
     if (error := unit.main.record.error) is not None:
         found["error"] = error
     return found

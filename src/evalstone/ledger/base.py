@@ -21,6 +21,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash, storable
 from evalstone._core.redaction import masked_url, redacted
 from evalstone._core.run_ids import RUN_ID
+from evalstone._core.times import utc_time
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, RunMetadata, Sample, Usage
@@ -46,7 +47,7 @@ _FREE_TEXT = frozenset({"reply", "error", "ended"})
 
 def hour_start(hour: int) -> datetime:
     """When an hour since 1970 begins; for one that no date has, the last one before."""
-    return datetime.fromtimestamp(min(hour, _LAST_HOUR) * HOUR, UTC)
+    return utc_time(min(hour, _LAST_HOUR) * HOUR)
 
 
 def shown(url: str | Path) -> str:

@@ -17,6 +17,7 @@ from evalstone._core.declarations import Range, check_argument
 from evalstone._core.file_format import SCORE_LIST_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import storable, to_jsonable
+from evalstone._core.times import utc_time
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
@@ -338,7 +339,7 @@ def listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
     if record is not None:
         return _listed(record, cursor, of)
     return ListedScore(
-        time=datetime.fromtimestamp(row.submitted, UTC),
+        time=utc_time(row.submitted),
         **vars(of),
         sample_id="",
         state=row.state,
@@ -353,7 +354,7 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
     outcome = record.outcome
     score = outcome if isinstance(outcome, Score) else None
     return ListedScore(
-        time=datetime.fromtimestamp(cursor.time, UTC),
+        time=utc_time(cursor.time),
         **vars(of),
         sample_id=record.key,
         state=live.STATES[type(outcome)],

@@ -20,7 +20,7 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from evalstone._core.display import count, excerpt, joined
 from evalstone._core.file_format import LIVE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting, WordingPart
 from evalstone._core.json import to_jsonable
+from evalstone._core.times import utc_time
 from evalstone._core.truth import PASSED, NoTruthValue, all_passed
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError, NotComparable, invalid
@@ -451,8 +452,7 @@ class _Watching:
         if watch is None:
             return None
         alarm, changed = (
-            None if place is None else datetime.fromtimestamp(units[place].began, UTC)
-            for place in (watch.alarm, watch.changed)
+            None if place is None else utc_time(units[place].began) for place in (watch.alarm, watch.changed)
         )
         return WatchedMean(of=of, watch=watch, alarm=alarm, changed=changed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from evalstone._core.display import count
+from evalstone._core.times import iso_time, local_time, utc_time
 from evalstone.view.shelf import Card
 
 
@@ -12,16 +13,16 @@ def when(started: str) -> str:
     """A time as people read it, where this runs."""
     if not started:
         return ""
-    return f"{datetime.fromisoformat(started).astimezone():%Y-%m-%d %H:%M}"
+    return f"{local_time(iso_time(started)):%Y-%m-%d %H:%M}"
 
 
 def age(created: str) -> str:
     """How long ago a time is, in its largest unit; "" for one that can't be read."""
     try:
-        then = datetime.fromisoformat(created)
+        then = iso_time(created)
     except ValueError:
         return ""
-    seconds = (datetime.now(UTC) - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()
+    seconds = (datetime.now(UTC) - then).total_seconds()
     for unit, size in (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= size:
             return f"{count(int(seconds // size), unit)} ago"
@@ -30,7 +31,7 @@ def age(created: str) -> str:
 
 def utc(seconds: float, *, exact: bool = True) -> str:
     """A time in seconds since 1970, in UTC, as commands for live scores show it. exact: with the seconds."""
-    return f"{datetime.fromtimestamp(seconds, UTC):{'%Y-%m-%d %H:%M:%S' if exact else '%Y-%m-%d %H:%M'}}"
+    return f"{utc_time(seconds):{'%Y-%m-%d %H:%M:%S' if exact else '%Y-%m-%d %H:%M'}}"
 
 
 def name_of(card: Card) -> str:

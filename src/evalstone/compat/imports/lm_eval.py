@@ -13,12 +13,12 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from evalstone._core.display import named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object, is_whole
+from evalstone._core.times import utc_time
 from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Form, Head, Reader, Source, place_of
 from evalstone.compat.imports.results import (
@@ -178,7 +178,7 @@ def _about(evaluation: _Evaluation) -> Iterator[Event]:
 
 def _started(header: Mapping[str, Any]) -> str:
     when = number_in(header, "date")
-    return "" if when is None or not 0 < when < 1e11 else datetime.fromtimestamp(when, UTC).isoformat()
+    return "" if when is None or not 0 < when < 1e11 else utc_time(when).isoformat()
 
 
 # ---- Samples ----

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from evalstone._core.guards import is_object
+from evalstone._core.times import utc_time
 from evalstone.agents.formats.messages import read_messages
 from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
@@ -127,7 +127,7 @@ def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
     fields = case_fields({name: value for name, value in values.items() if not name.startswith("sample.")})
     created = number_in(item, "created_at")
     if created is not None and 0 <= created < _LATEST:
-        yield About(started=datetime.fromtimestamp(created, UTC).isoformat(), name=text_in(item, "eval_id"))
+        yield About(started=utc_time(created).isoformat(), name=text_in(item, "eval_id"))
     for grader in objects_in(item, "results"):
         if (kind := _type(grader)) and kind not in KNOWN and kind not in known.types:
             known.types.add(kind)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +17,7 @@ from evalstone._core.display import listed, named, shortlist
 from evalstone._core.files import Expansion, encoding_of
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
+from evalstone._core.times import utc_time
 from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.results import Event, metric_name
@@ -64,7 +65,7 @@ class Source:
     @property
     def written(self) -> datetime:
         """When it was last written."""
-        return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+        return utc_time(self.path.stat().st_mtime)
 
     def files(self, pattern: str) -> list[Path]:
         """The files of a folder, also below it, whose names match a pattern, by name."""

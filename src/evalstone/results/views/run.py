@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import (
@@ -20,6 +20,7 @@ from evalstone._core.display import (
     shortlist,
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.times import iso_time, local_time
 from evalstone.report.notes import by_scorer, clause_of, sentence_of, sentences_of, short_judge
 from evalstone.report.view import (
     Cell,
@@ -181,8 +182,8 @@ def _resumed_from(run: Run) -> str:
     """When the results of a resumed run are from, in local time, and which code is the same since."""
     if not run.resumed_at:
         return "the interrupted run"
-    when = datetime.fromisoformat(run.started).astimezone()
-    is_today = when.date() == datetime.now().astimezone().date()
+    when = local_time(iso_time(run.started))
+    is_today = when.date() == local_time(datetime.now(UTC)).date()
     text = f"{when:%H:%M}" if is_today else f"{when:%Y-%m-%d %H:%M}"
     if not run.code:
         return text

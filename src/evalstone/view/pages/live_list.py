@@ -6,9 +6,9 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.times import utc_time
 from evalstone.datasets.stored import sample_line, sample_row
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import chunks
@@ -235,7 +235,7 @@ def _score_data(
     return {
         "stream": row.stream,
         "id": row.id,
-        "submitted": datetime.fromtimestamp(row.submitted, UTC).isoformat(),
+        "submitted": utc_time(row.submitted).isoformat(),
         **{name: getattr(row, name) for name in ("source", "entity", "trace", "span", "response")},
         "sample": None if sample is None else sample_row(sample),
         "scores": scores,
