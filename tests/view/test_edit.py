@@ -6,6 +6,7 @@ import html
 import json
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -402,6 +403,7 @@ def test_no_link_is_followed_out_of_the_folder(client: Client, folder: Path, tmp
         ("in memory", "in_memory-#"),
         (".hidden", "hidden-#"),
         ("con.jsonl", "con_-#"),
+        ("COM².x", "COM²_.x-#"),
         ("Lpt1.v2.csv", "Lpt1_.v2.csv-#"),
         ("\U00020000" * 90, "\U00020000" * 47 + "-#"),
         ("\u202e\x00/", "dataset-#"),
@@ -413,6 +415,22 @@ def test_no_link_is_followed_out_of_the_folder(client: Client, folder: Path, tmp
 def test_the_name_of_a_file_is_plain_and_that_of_one_dataset(folder: Path, name: str, file: str) -> None:
     found = DatasetFolder(str(folder)).file_for(name)
     assert re.fullmatch(f"{re.escape(file)}\\.jsonl".replace("\\#", "[0-9a-f]{6}"), found)
+
+
+def test_datasets_whose_names_differ_in_case_are_different_files_everywhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = DatasetFolder(str(folder))
+    (folder / "data.jsonl").write_text(f"{sample_line(Sample(id='a', output='x'))}\n")
+    (folder / "Data.jsonl").hardlink_to(folder / "data.jsonl")  # on Windows and macOS, both names lead to one file
+    entries = Path.iterdir
+
+    def listed(path: Path) -> Iterator[Path]:
+        return (each for each in entries(path) if each.name != "Data.jsonl")
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert datasets.file_for("data") == "data.jsonl"
+    assert datasets.file_for("Data") == "Data-2.jsonl"
 
 
 def test_folders_that_are_not_for_datasets_are_refused(tmp_path: Path) -> None:

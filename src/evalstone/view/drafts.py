@@ -36,7 +36,7 @@ LONGEST_NAME = 100
 MOST_BYTES_OF_NAME = 190
 """File systems take 255 bytes, and the file that is written first has more in its name."""
 _BEGINNING = f'{{"format": "{SAMPLE_FORMAT}", '.encode()
-_RESERVED = frozenset(("con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))))
+_RESERVED = frozenset(("con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in "0123456789¹²³")))
 """Names that are devices in Windows."""
 
 
@@ -131,10 +131,18 @@ class DatasetFolder:
         if plain != stem:
             plain = f"{plain}-{content_hash(dataset)[:6]}"
         number, name = 1, f"{plain}{LINES}"
-        while not self.is_ours(name) and not (self.path / f"{name}{EDITS}").exists():
+        while self._is_spelled_otherwise(name) or (
+            not self.is_ours(name) and not (self.path / f"{name}{EDITS}").exists()
+        ):
             number += 1
             name = f"{plain}-{number}{LINES}"
         return name
+
+    def _is_spelled_otherwise(self, file: str) -> bool:
+        """Whether a file, or that of its edits, is another dataset's, whose name differs in case: some file systems,
+        as those of Windows and macOS, take them for one."""
+        there = {each for each in (file, f"{file}{EDITS}") if os.path.lexists(self.path / each)}
+        return bool(there) and not there <= {each.name for each in self.path.iterdir()}
 
     def is_ours(self, file: str) -> bool:
         """Whether a file isn't there, or has nothing but samples that evalstone wrote."""
