@@ -116,6 +116,11 @@ def test_files_are_listed_by_name_without_those_being_written(tmp_path: Path) ->
     assert (folder / "none").files() == []
 
 
+def test_the_address_of_a_local_file_is_its_path() -> None:
+    assert Location.of("file:///data/a.jsonl").path == "/data/a.jsonl"
+    assert Location.of("file:///C:/data/a.jsonl").path == "C:/data/a.jsonl"
+
+
 def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.txt cannot be read: No such file"):
         Location.of(tmp_path / "none.txt").read()

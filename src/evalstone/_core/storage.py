@@ -25,6 +25,8 @@ from evalstone._core.files import cannot_write, home_expanded, make_folder
 from evalstone.errors import ConfigError, MissingDependency, StorageError, unknown
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://")
+_DRIVE = re.compile(r"/[A-Za-z]:[/\\]")
+"""The beginning of a path on Windows, as in `file:///C:/data`."""
 _PATTERN = re.compile(r"[*?]")
 _STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 """Object stores show an object once all of it is there; on other file systems, a file is renamed."""
@@ -93,7 +95,8 @@ class Location:
             return cls(str(home_expanded(text)))
         scheme = text.partition("://")[0]
         if scheme == "file":
-            return cls(text.partition("://")[2])
+            path = text.partition("://")[2]
+            return cls(path[1:] if _DRIVE.match(path) else path)
         if scheme in ("http", "https"):
             raise ConfigError(f"{text} can't be read over HTTP: download the file and name its path")
         if scheme not in _SCHEMES:
