@@ -313,3 +313,9 @@ def test_the_value_of_an_option_for_a_secret_is_not_shown(option: str) -> None:
     secret = f"value4{option.strip('-')}-5678"
     target = CommandTarget(command=f"agent {option} {secret} --fast")
     assert target.name == f"cmd:agent {option} *** --fast"
+
+
+def test_without_process_groups_no_command_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.killpg")  # as on Windows
+    with pytest.raises(ConfigError, match="process groups, which this system does not have; name a function or a URL"):
+        parse_target("cmd:python agent.py").check()

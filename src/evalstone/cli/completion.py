@@ -191,12 +191,12 @@ def install(app: Command, name: str) -> Path:
     }.get(shell) or (_powershell_profile(shell), f". {quoted}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(script(app, shell), "utf-8")
+        file.write_text(script(app, shell), "utf-8", newline="\n")
         if start is not None:
             start.parent.mkdir(parents=True, exist_ok=True)
             before = start.read_text("utf-8", "replace") if start.exists() else ""
             if line not in before.splitlines():
-                with start.open("a", encoding="utf-8") as appended:
+                with start.open("a", encoding="utf-8", newline="\n") as appended:
                     appended.write(f"{line}\n" if not before or before.endswith("\n") else f"\n{line}\n")
     except OSError as error:
         raise ConfigError(f"cannot write {error.filename}: {error.strerror or error}") from None

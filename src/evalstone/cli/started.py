@@ -44,7 +44,7 @@ def _interrupted(number: int, frame: object) -> None:
 
 def _write(file: Path, text: str) -> None:
     draft = file.with_suffix(".draft")
-    with open(draft, "w", opener=private) as opened:  # Path.open has no opener
+    with open(draft, "w", encoding="utf-8", opener=private) as opened:  # Path.open has no opener
         opened.write(text)
     draft.replace(file)
 

@@ -116,7 +116,7 @@ class LoggingJudge(Judge, init=False):
 
     def _append(self, text: str) -> None:
         try:
-            with open(self.path, "a", encoding="utf-8", opener=private) as file:
+            with open(self.path, "a", encoding="utf-8", newline="\n", opener=private) as file:
                 file.write(text)  # one write per line, so that the lines of several processes don't mix
         except OSError as error:
             raise cannot_write(f"can't write the log {str(self.path)!r}", error) from None

@@ -117,7 +117,9 @@ class CommandTarget(Target):
         """Raise ConfigError for a program that doesn't exist, or isn't executable, and for a variable that is not
         set."""
         if not hasattr(os, "killpg"):
-            raise ConfigError("commands as targets need process groups, which this system does not have")
+            raise ConfigError(
+                "commands as targets need process groups, which this system does not have; name a function or a URL"
+            )
         program = self.words[0]
         if shutil.which(program) is None:
             path = shutil.which(program, os.F_OK)
