@@ -23,14 +23,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from processes import own_peak
-
 from evalstone import import_results
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.compat.imports.large import ANSWER, large  # noqa: E402 - its folder isn't in the path of a script
+from bench.processes import own_peak  # noqa: E402 - the root isn't in the path of a script
+from tests.compat.imports.large import ANSWER, large  # noqa: E402
 
 FIXTURES = ROOT / "tests" / "compat" / "imports"
 
