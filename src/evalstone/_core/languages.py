@@ -257,8 +257,17 @@ _ENDS = (
     "lijke",
     "mente",
     "nya",
+    "owy",
+    "ować",
+    "ssa",
+    "ssä",
+    "sti",
+    "stwo",
+    "ungen",
+    "ych",
+    "zione",
+    "zioni",
 )
-_ENDS += ("owy", "ować", "ssa", "ssä", "sti", "stwo", "ungen", "ych", "zione", "zioni")
 """How words of five letters and more begin and end that aren't English."""
 _QUOTES = ("'", '"', "“", "”", "‘", "’")
 _ENDINGS = (".", "!", "?", ":")
