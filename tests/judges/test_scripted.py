@@ -196,6 +196,11 @@ STEP = {"fingerprint": "f", "reply": "r", "answer": 1}
         json.dumps({"calls": [{**STEP, "fingerprint": ["f"]}]}),
         json.dumps({"calls": [{**STEP, "fingerprint": None}]}),
         json.dumps({"calls": [{**STEP, "reply": {"a": 1}}]}),
+        json.dumps({"calls": [{**STEP, "detail": "x"}]}),
+        json.dumps({"calls": [{**STEP, "members": None}]}),
+        json.dumps({"calls": [{**STEP, "members": [5]}]}),
+        json.dumps({"calls": [{**STEP, "members": [{"detail": [1]}]}]}),
+        json.dumps({"calls": [{**STEP, "refused_settings": 5}]}),
         json.dumps({"calls": [STEP]})[:-3],
     ],
 )

@@ -261,7 +261,10 @@ def _calls(
             for call in calls:
                 if not isinstance(call["fingerprint"], str) or not isinstance(call["reply"], str | None):
                     raise TypeError("fingerprint and reply must be text")
+                if not is_array(call.get("refused_settings", [])):
+                    raise TypeError("refused_settings must be a list")
                 _ = call["answer"]
+                _check_members(call)
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{place}: not a line of records.jsonl ({error!r})") from None
         if JUDGE_CALL_FORMAT.is_of(line) and (limits := line.get("limits")) is not None:
@@ -270,6 +273,15 @@ def _calls(
             except (DataError, KeyError) as error:
                 raise DataError(f"{place}: limits: {error}") from None
         yield from calls
+
+
+def _check_members(call: Mapping[str, Any]) -> None:
+    """Raise TypeError or AttributeError if a call, or one of its members, has a detail or members of another type."""
+    members: Any = call.get("members", [])
+    if not isinstance(call.get("detail"), Mapping | None) or not is_array(members):
+        raise TypeError("detail must be an object, and members a list")
+    for member in members:
+        _check_members(member)
 
 
 def _left_out(call: Mapping[str, Any]) -> int:
