@@ -26,6 +26,11 @@ def test_import_brings_no_library_that_only_some_need() -> None:
     assert [name for name in OPTIONAL + HEAVY if name in loaded] == []
 
 
+def test_commands_bring_no_library_of_the_network() -> None:
+    loaded = json.loads(python("import evalstone.cli.app, json, sys; print(json.dumps(sorted(sys.modules)))"))
+    assert [name for name in ("urllib.request", "http.client", "ssl", *OPTIONAL) if name in loaded] == []
+
+
 def test_pages_bring_no_library_that_only_runs_need() -> None:
     loaded = json.loads(python("import evalstone.view.app, json, sys; print(json.dumps(sorted(sys.modules)))"))
     assert [

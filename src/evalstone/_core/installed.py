@@ -10,15 +10,12 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
-import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from evalstone._core.guards import is_mapping
 
@@ -119,6 +116,8 @@ class _Source:
 
 def _path(url: str) -> Path | None:
     """The path of a file: URL; None for another one."""
+    from urllib.request import url2pathname  # noqa: PLC0415 - it brings HTTP and TLS, and this is rarely needed
+
     parts = urlsplit(url)
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
@@ -144,6 +143,9 @@ def _tool() -> str | None:
 
 def _pip() -> str:
     """The command that installs into this environment."""
+    import shutil  # noqa: PLC0415 - rarely needed
+    import sysconfig  # noqa: PLC0415
+
     here = _shown([sys.executable])
     if find_spec("pip") is None:
         active = os.environ.get("VIRTUAL_ENV") == sys.prefix
