@@ -81,6 +81,12 @@ def test_a_short_threshold_keeps_the_same(one: float, other: float) -> None:
         assert below < short_threshold(probability, below) <= probability
 
 
+def test_probabilities_of_numpy_give_a_plain_threshold() -> None:
+    found = certified_threshold([np.float64(2 / 3)] * 100, [False] * 100, 0.05)
+    assert found is not None
+    assert repr(found.threshold) == "0.66"
+
+
 def test_a_certified_threshold_is_short_and_keeps_the_same() -> None:
     probabilities = [1 - 1 / n for n in range(3, 203)]
     found = certified_threshold(probabilities, [False] * 200, 0.05)

@@ -97,6 +97,7 @@ def short_threshold(probability: float, below: float | None) -> float:
 
     below: The next lower probability; None if there is none.
     """
+    probability = float(probability)  # numpy's floats are shown with their type
     least = max(-math.inf if below is None else below, probability - NEAR)
     exact = Decimal(repr(probability))
     for digits in range(MOST_DIGITS):
