@@ -504,7 +504,7 @@ def test_samples_that_have_no_score_by_their_data_end_no_run(tmp_path: Path, eva
 
 
 OWN_JUDGES = """
-from evalstone import Judge, JudgeAnswer
+from evalstone import Cascade, Judge, JudgeAnswer
 
 class Sure(Judge):
     always: str = ""
@@ -514,18 +514,30 @@ class Sure(Judge):
         verdict = self.always or ("yes" if even else "no")
         value = question.parse('{"reason": "", "verdict": "%s"}' % verdict)
         return JudgeAnswer(value=value, judge=self.identity, probability=2 / 3, cost=0.0)
+
+both = Cascade(Sure(), Sure(always="yes"))
 """
 
 
-@pytest.mark.parametrize("given", ["", ", threshold=0.95"])
-def test_a_threshold_that_labels_chose_is_named_as_it_is_used(evalstone: Evalstone, given: str) -> None:
+CASCADE = 'cascade(own.py:Sure, own.py:Sure(always="yes")%s)'
+
+
+@pytest.mark.parametrize(
+    ("judge", "used"),
+    [
+        (CASCADE % "", f"--judge '{CASCADE % ', threshold=0.66'}'"),
+        (CASCADE % ", threshold=0.95", f"--judge '{CASCADE % ', threshold=0.66'}'"),
+        (CASCADE % ", threshold=0.95, max_requests=90", f"--judge '{CASCADE % ', max_requests=90, threshold=0.66'}'"),
+        ("own.py:both", "threshold=0.66"),
+    ],
+)
+def test_a_threshold_that_labels_chose_is_named_as_it_is_used(evalstone: Evalstone, judge: str, used: str) -> None:
     Path("own.py").write_text(OWN_JUDGES, encoding="utf-8")
     rows = [{"id": str(n), "output": f"It is {n % 10} .", "context": [f"{n}"], "label": 1 - n % 2} for n in range(20)]
     Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    judge = f'cascade(own.py:Sure, own.py:Sure(always="yes"){given})'
     options = ("--labels", "labels.jsonl", "--scorer", "fact_check(by_sentence=false)", "--risk", "0.2")
     done = evalstone("calibrate", *options, "--judge", judge)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "Use the cascade with --judge 'cascade(own.py:Sure, own.py:Sure(always=\"yes\"), threshold=0.66)'." in told
+    assert f"Use the cascade with {used}." in told
     assert "Threshold 0.66: of the samples" in told

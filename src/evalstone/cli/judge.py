@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -192,8 +192,13 @@ def calibrate(
         for title, path in saved.items():
             screen.print(safe(f"{title.strip()} {path}", 2000), soft_wrap=True)
         if first.risk is not None and judge:
-            named = _with_setting(judge[0], "threshold", repr(first.risk.threshold))
-            screen.print(safe(f"Use the cascade with --judge '{named}'.", 2000), soft_wrap=True)
+            from evalstone.judges.parse import table_of, with_setting
+
+            threshold = repr(first.risk.threshold)
+            is_line = "cascade" in table_of(judge[0])  # not a cascade of the user's code, which has its settings there
+            named = with_setting(judge[0], "threshold", threshold) if is_line else ""
+            how = f"--judge {shlex.quote(named)}" if named else f"threshold={threshold}"
+            screen.print(safe(f"Use the cascade with {how}.", 2000), soft_wrap=True)
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 
@@ -307,18 +312,14 @@ def align(
         result.save(out)
     view = result.view(COMMAND_LINE)
     if present(view, formats(view, outputs, result.to_dict())) and out is not None and result.passed:
-        aligned = _with_setting(judge or "lexical", "align", out)
-        console().print(safe(f"Saved: {out}. Use it with --judge '{aligned}'.", 2000), soft_wrap=True)
+        from evalstone.judges.parse import with_setting
+
+        aligned = with_setting(judge or "lexical", "align", out)
+        console().print(safe(f"Saved: {out}. Use it with --judge {shlex.quote(aligned)}.", 2000), soft_wrap=True)
     if out is not None and result.passed is False:
         to_stderr(f"{out} is not written: the aligned judge is not shown to be better.")
     code = code_of_judging(result.n_failed, result.stop_reason)
     return first_code((code, ExitCode.OK if result.passed in (True, None) else ExitCode.INCONCLUSIVE))
-
-
-def _with_setting(judge: str, name: str, value: str) -> str:
-    """A judge as it was named, with a setting of it."""
-    named = re.sub(rf",\s*{name}\s*=[^,()]*(?=\)$)", "", judge.strip())
-    return f"{named[:-1]}, {name}={value})" if named.endswith(")") else f"{named}({name}={value})"
 
 
 def _wordings(named: list[str]) -> tuple[list[str], list[str]]:

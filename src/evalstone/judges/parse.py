@@ -289,6 +289,16 @@ def table_of(spec: str) -> dict[str, Any]:
     return {"model": name, **settings}
 
 
+def with_setting(spec: str, name: str, value: str) -> str:
+    """The line of a known judge with a setting, instead of one with the same name."""
+    match = _CALL.fullmatch(spec)
+    if match is None:  # a path with spaces
+        return f"{spec.strip()}({name}={value})"
+    parts = [part.strip() for part in _split(match[2] or "", spec)]
+    others = [part for part in parts if (setting := _SETTING.fullmatch(part)) is None or setting[1] != name]
+    return f"{match[1]}({', '.join((*others, f'{name}={value}'))})"
+
+
 def _split(inside: str, spec: str) -> list[str]:
     """The text between commas; commas inside brackets and quotes don't count."""
     parts, depth, quote = [""], 0, ""
