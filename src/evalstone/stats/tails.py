@@ -20,6 +20,8 @@ FEW = 300
 REACH = 2 * 55.0
 """Twice the logarithm of how much smaller a normal density is where the quadrature ends."""
 NODES = 64
+SMALL = 15
+"""Up to here, the series of Stirling's formula isn't exact enough."""
 SMALLEST = 1e-17
 """The share of a sum below which a term doesn't change it."""
 
@@ -41,7 +43,8 @@ def binomial_cdfs(k: Floats, n: Floats | float, p: Floats | float) -> Floats:
     few = (hits < FEW) | (n - hits < FEW)
     tail = np.empty_like(k)
     for places, part in ((few, _summed), (~few, _integrated)):
-        tail[places] = part(hits[places], n[places], chance[places], rest[places])
+        if places.any():
+            tail[places] = part(hits[places], n[places], chance[places], rest[places])
     result[inside] = np.where(upper, 1 - tail, tail)
     return result
 
@@ -91,7 +94,9 @@ def gamma_tails(shape: float, x: float) -> tuple[float, float]:
     if x <= 0:
         return 0.0, 1.0
     lower = x < shape
-    if shape < FEW:
+    if not lower and x < 1:
+        tail = _upper_series(shape, x)
+    elif shape < FEW:
         tail = _series(shape, x) if lower else _fraction(shape, x)
         tail *= math.exp(shape * math.log(x) - x - math.lgamma(shape))
     else:
@@ -116,6 +121,17 @@ def _series(shape: float, x: float) -> float:
         term *= x / n
         total += term
     return total
+
+
+def _upper_series(shape: float, x: float) -> float:
+    """The upper tail for x below 1, where the fraction may need millions of terms: 1 - the lower one by DLMF 8.7.3."""
+    power, total, n = -x, 0.0, 1
+    while abs(power) > SMALLEST * abs(total):
+        total += power / (shape + n)
+        n += 1
+        power *= -x / n
+    log = shape * math.log(x) - math.lgamma(shape + 1)
+    return -math.expm1(log) - math.exp(log) * shape * total
 
 
 def _fraction(shape: float, x: float) -> float:
@@ -161,16 +177,21 @@ def _gamma_ratio(a: float) -> float:
 
 
 def _remainder(n: Floats) -> Floats:
-    """log n! - (n + 1/2) log n + n - log(2π) / 2, for n of 1 or more: what Stirling's formula leaves."""
-    small = n < 16
-    large = np.where(small, 16.0, n)
+    """log n! - (n + 1/2) log n + n - log(2π) / 2: what Stirling's formula leaves. n: whole numbers from 1, or above 15."""
+    small = n <= SMALL
+    large = np.maximum(n, SMALL)
     inverse = 1 / (large * large)
     series = 1 / 1260 - inverse * (1 / 1680 - inverse / 1188)
     result = np.asarray((1 / 12 - inverse * (1 / 360 - inverse * series)) / large)
-    result[small] = [
-        math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - math.log(2 * math.pi) / 2 for x in n[small].tolist()
-    ]
+    result[small] = _small_remainders()[n[small].astype(np.intp)]
     return result
+
+
+@cache
+def _small_remainders() -> Floats:
+    """The remainders of 1 to 15; that of 0 isn't needed."""
+    half = math.log(2 * math.pi) / 2
+    return np.array([0, *(math.lgamma(x + 1) - (x + 0.5) * math.log(x) + x - half for x in range(1, SMALL + 1))])
 
 
 def _deviance(x: Floats, mean: Floats) -> Floats:
