@@ -39,6 +39,12 @@ def test_a_link_leads_to_the_same_page_on_the_site(source: str, link: str, expec
     assert make_site.on_the_site(text, source, REPOSITORY) == text.replace(f"({link}).", f"({expected}).")
 
 
+def test_code_in_a_table_has_bars_without_the_backslash_that_only_github_reads() -> None:
+    text = "| `a\\|b` | one\\|two | `` c`\\|d `` |\n\n`a\\|b`\n\n```py\n| `a\\|b` |\n```\n"
+    expected = "| `a|b` | one\\|two | `` c`|d `` |\n\n`a\\|b`\n\n```py\n| `a\\|b` |\n```\n"
+    assert make_site.on_the_site(text, "docs/ci.md", REPOSITORY) == expected
+
+
 def test_every_page_is_in_the_navigation_once() -> None:
     pages = [page.page for section in make_site.contents() for page in section.pages()]
     assert sorted(pages) == sorted(set(pages))
@@ -131,6 +137,7 @@ def test_the_site_builds_without_a_dead_link_and_has_every_public_name(tmp_path:
         assert address == f"{make_site.project()['urls']['Documentation']}schemas/{schema.name}"
     assert (html / "site.css").is_file()
     assert 'href="../../site.css"' in (html / "tutorials/rag/index.html").read_text("utf-8")
+    assert "regex(pattern='one|two')" in (html / "migrate/promptfoo/index.html").read_text("utf-8")
     text = (html / "llms-full.txt").read_text("utf-8")
     for hidden in ("ReadAs[", "NOTHING", "field(default", "dict[str, str]()"):
         assert hidden not in text.split("\n# evalstone.agents\n")[1], hidden

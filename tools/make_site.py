@@ -57,6 +57,8 @@ REDIRECT = """\
 """
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]*)(?P<anchor>#[^)\s]+)?(?=\))")
 _FENCE = re.compile(r"^( *```).*?^\1 *$", re.MULTILINE | re.DOTALL)
+_ROW = re.compile(r"^ *\|.*$", re.MULTILINE)
+_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
 _ENTRY = re.compile(r"\[(?P<title>[^\]]+)\]\((?P<path>[^)#:]+)[^)]*\)")
 
 
@@ -146,7 +148,11 @@ def sources() -> Mapping[str, str]:
 
 
 def on_the_site(text: str, source: str, repository: str) -> str:
-    """A page with its links as they are on the site: those that leave it lead to the repository."""
+    """A page as the site's Markdown has it.
+
+    Links that leave the site lead to the repository. In code in a table, GitHub reads `\\|` as a bar that ends no cell;
+    the site's Markdown shows the backslash, and needs none.
+    """
     known = sources()
     here = posixpath.dirname(known[source])
 
@@ -162,12 +168,18 @@ def on_the_site(text: str, source: str, repository: str) -> str:
         kind = "tree" if (ROOT / target).is_dir() else "blob"
         return f"{repository}/{kind}/main/{target}{anchor}"
 
+    def row(found: re.Match[str]) -> str:
+        return _CODE.sub(lambda code: code[0].replace("\\|", "|"), found[0])
+
+    def prose(part: str) -> str:
+        return _ROW.sub(row, _LINK.sub(link, part))
+
     parts: list[str] = []
     end = 0
     for fence in _FENCE.finditer(text):
-        parts += [_LINK.sub(link, text[end : fence.start()]), fence[0]]
+        parts += [prose(text[end : fence.start()]), fence[0]]
         end = fence.end()
-    return "".join([*parts, _LINK.sub(link, text[end:])])
+    return "".join([*parts, prose(text[end:])])
 
 
 def titled(path: Path) -> str:
