@@ -174,6 +174,16 @@ def test_an_agent_names_no_code_no_model_and_no_file(place: Path, tmp_path: Path
     ):
         said = refusal(desk(place), "score_text", scorer=scorer, output="x", parameters=parameters)
         assert "can't be chosen here" in said
+    for scorer, parameters in (
+        ("contains", {"name": f"{code}:mine"}),
+        ("contains", {"name": "mine:mine"}),
+        ("contains", {"name": "repeated(scorer=contains)"}),
+        ("contains", {"kind": "geval", "name": "own", "criteria": "x"}),
+    ):
+        said = refusal(desk(place), "score_text", scorer=scorer, output="x", parameters=parameters)
+        assert "contains: unknown parameter" in said
+    named = {"name": f"{code}:mine", "text": "x"}
+    assert "GEval: name must be" in refusal(desk(place), "score_text", scorer="geval", output="x", parameters=named)
     assert not (tmp_path / "ran").exists()
 
 

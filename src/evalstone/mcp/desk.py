@@ -16,13 +16,13 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.api import ascore_each, plan_for_one
 from evalstone.datasets.stored import sample_row
-from evalstone.errors import ConfigError, DataError, absent, invalid, unknown
+from evalstone.errors import ConfigError, DataError, absent, invalid
 from evalstone.judges import Judge
 from evalstone.results.compare import compare
 from evalstone.results.run import Run
 from evalstone.results.views.ranking import Ranking
 from evalstone.run.budget import Budget
-from evalstone.scorers.registry import SCORERS, TEMPLATES, parse_scorer
+from evalstone.scorers.registry import built_in
 from evalstone.types import Record, Sample
 from evalstone.view.shelf import Card, Shelf
 
@@ -88,16 +88,13 @@ class Desk:
 
     async def score(self, scorer: str, fields: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The record of one sample, as `evalstone score --json` prints it."""
-        name = scorer.strip().replace("-", "_")
-        if name not in (*SCORERS, *TEMPLATES):
-            raise ConfigError(unknown("scorer", scorer[:100], (*SCORERS, *TEMPLATES)))
         for each in OF_THE_SERVER:
             if each in parameters:
                 raise ConfigError(f"{each} can't be chosen here: it may name code, a model or a file")
         given = {field: value for field, value in fields.items() if value is not None}
         if (size := len(json.dumps(given))) > LONGEST_INPUT:
             raise DataError(invalid("the sample", f"at most {LONGEST_INPUT:,} characters", size, f"{size:,}"))
-        plan = plan_for_one(None, given, parse_scorer({"name": name, **parameters}), judge=self._judge)
+        plan = plan_for_one(None, given, built_in(scorer, parameters), judge=self._judge)
         (record,) = await ascore_each(plan, ledger=self._shelf.ledger, budget=self._budget)
         return bounded(record.to_dict())
 

@@ -176,6 +176,18 @@ def parse_scorer(spec: ScorerSpec) -> Scorer:
     return _build(name, table)
 
 
+def built_in(name: str, parameters: Mapping[str, Any]) -> Scorer:
+    """The built-in scorer with a name. Nothing in the parameters can name another one, a plug-in, or code.
+
+    Raises ConfigError if a scorer or parameter is unknown, or a parameter is invalid.
+    """
+    known = name.strip().replace("-", "_")
+    kind = TEMPLATES.get(known) or SCORERS.get(known)
+    if kind is None:
+        raise ConfigError(unknown("scorer", name[:100], (*SCORERS, *TEMPLATES)))
+    return _made(kind, parameters, known)
+
+
 def names_wrapper(spec: object) -> bool:
     """Whether a name, with or without parameters, or a table names a scorer that applies another one."""
     name = spec.partition("(")[0] if isinstance(spec, str) else None
