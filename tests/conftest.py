@@ -24,7 +24,7 @@ settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
 settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
 
-TRACED_CASES = 3
+TRACED_CASES = 10
 _untraced: set[str] = set()
 
 

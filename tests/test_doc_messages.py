@@ -31,6 +31,10 @@ NO_MESSAGES = {
     "live.md: if not response.body: return None",
     "local-models.md: lms load NAME --context-length N",
     "local-models.md: truncating input prompt",  # in the log of a server
+    "other-tools.md: from deepeval import evaluate",
+    "other-tools.md: from evalstone import evaluate",
+    "other-tools.md: from langsmith import evaluate",
+    "other-tools.md: from ragas import evaluate",
     "releasing.md: pip install evalstone",
     "view.md: evalstone run shop.jsonl --scorer faithfulness",
 }

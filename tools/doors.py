@@ -234,7 +234,7 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     (
         "Runs",
         "split encoding sheet",
-        "evaluate mark fixture",
+        "mark fixture",
         "`load(path, split=…)` gives the samples",
     ),
     ("Runs", "split encoding sheet", "action", ARGUMENTS),

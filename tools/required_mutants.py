@@ -1342,8 +1342,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a score below the scale is imported",
         "src/evalstone/compat/imports/building.py",
-        "not 0 <= value <= lines.scale:",
-        "not value <= lines.scale:",
+        "if 0 <= score <= lines.scale:",
+        "if score <= lines.scale:",
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(
@@ -1511,8 +1511,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a sample is judged with itself as an example",
         "src/evalstone/judges/aligned.py",
-        "for example in chosen.examples if example.hash != here)",
-        "for example in chosen.examples)",
+        "for example in chosen.examples if example.hash != here]",
+        "for example in chosen.examples]",
         ("tests/judge_quality/test_align.py",),
     ),
     Mutant(
@@ -1631,8 +1631,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "an agent names a scorer in a file",
         "src/evalstone/mcp/desk.py",
-        "if name not in (*SCORERS, *TEMPLATES):",
-        "if not name:",
+        "built_in(scorer, parameters), judge",
+        "scorer, judge",
         ("tests/mcp/test_server.py",),
     ),
     Mutant(

@@ -119,7 +119,7 @@ class Run(Framed, Shown):
     """The target that answered the samples; None if existing answers were scored."""
     cell: StoredCell | None = None
     """The place of the run in an experiment; None if it is in none."""
-    asking: Asking = field(default=NOTHING_STORED, repr=False)
+    asking: Asking = field(default_factory=Asking, repr=False)
     """How the judges were asked."""
     paid: Paid | None = None
     """What the run has paid; None if the results of a killed run are read from a folder."""

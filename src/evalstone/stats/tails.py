@@ -177,7 +177,7 @@ def _gamma_ratio(a: float) -> float:
 
 
 def _remainder(n: Floats) -> Floats:
-    """log n! - (n + 1/2) log n + n - log(2π) / 2: what Stirling's formula leaves. n: whole numbers from 1, or above 15."""
+    """log n! - (n + 1/2) log n + n - log(2π) / 2: what Stirling's formula leaves. n: whole numbers, or above 15."""
     small = n <= SMALL
     large = np.maximum(n, SMALL)
     inverse = 1 / (large * large)

@@ -25,6 +25,7 @@ from evalstone.api import ascore_each, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.reading import Reading
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
 from evalstone.judges.base import JudgeSpec
@@ -214,7 +215,13 @@ class Evalstone:
         repeats = {} if target is None else {"trials": trials or self._settings.trials or 1}
         if target is None and trials is not None:
             repeats = {"trials": trials}  # which is refused for more than one
-        options: dict[str, Any] = {"target": target, "user": user, "map": map, "limit": limit, **repeats}
+        options: dict[str, Any] = {
+            "target": target,
+            "user": user,
+            "reading": Reading(map=map),
+            "limit": limit,
+            **repeats,
+        }
         options["keep_reasoning"] = keep_reasoning
 
         async def evaluated() -> Run:

@@ -11,7 +11,7 @@ from evalstone._core.file_format import RUN_FORMAT
 from evalstone._core.sizes import MOST_SCALE, MOST_TRIALS
 from evalstone._core.validation import read_data
 from evalstone.errors import DataError, invalid
-from evalstone.types.asking import NOTHING_STORED, Asking
+from evalstone.types.asking import Asking
 from evalstone.types.messages import NO_USAGE, Usage
 
 RunKind: TypeAlias = Literal["evaluation", "calibration", "audit", "rubrics", "alignment"]
@@ -227,7 +227,7 @@ class RunMetadata:
     drawn: Drawn | None = None
     target: StoredTarget | None = None
     cell: StoredCell | None = None
-    asking: Asking = NOTHING_STORED
+    asking: Asking = field(default_factory=Asking)
     """How the judges were asked."""
     paid: Paid | None = None
 
