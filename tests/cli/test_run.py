@@ -278,8 +278,6 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["report", "nowhere"], "nowhere"),
         (["scorers", "hallucinations"], "did you mean hallucination"),
         (["run", "data.jsonl", "--scorrer", "x"], "unknown option --scorrer; did you mean --scorer?"),
-        (["run", "data.jsonl", "--judge", "a", "-j", "b"], "--judge is given several times, and takes one value"),
-        (["score", "-s", "contains", "-s", "regex"], "--scorer is given several times, and takes one value"),
         (["run", "data.jsonl", "--judg", "x"], "unknown option --judg; did you mean --judge?"),
         (["run", "data.jsonl", "--max_change", "x"], "unknown option --max_change; did you mean --max-change"),
         (["run", "--data", "data.jsonl"], "unknown option --data; give DATA without an option"),

@@ -53,19 +53,10 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line. Errors know the command, so that they can name its help."""
         try:
-            if not ctx.resilient_parsing:
-                self._check_given_once(ctx, args)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise
-
-    def _check_given_once(self, ctx: click.Context, args: Sequence[str]) -> None:
-        """Raise UsageError if an option that takes one value is given several times: click would use the last one."""
-        _, _, given = self.make_parser(ctx).parse_args([*args])
-        for number, one in enumerate(given):
-            if isinstance(one, click.Option) and not (one.multiple or one.is_flag) and one in given[:number]:
-                raise click.UsageError(f"{one.opts[0]} is given several times, and takes one value")
 
     def invoke(self, ctx: click.Context) -> int:
         """Call the function with what is given; the rest has its defaults."""
