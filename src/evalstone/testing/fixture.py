@@ -220,9 +220,9 @@ class Evalstone:
             "user": user,
             "reading": Reading(map=map),
             "limit": limit,
+            "keep_reasoning": keep_reasoning,
             **repeats,
         }
-        options["keep_reasoning"] = keep_reasoning
 
         async def evaluated() -> Run:
             plan = plan_for(
