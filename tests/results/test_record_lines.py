@@ -91,7 +91,7 @@ def test_records_are_read_from_their_lines_with_their_columns() -> None:
         value = math.nan if record.value is None else record.value
         kind = bytes([KINDS.index(kind_of(record))])
         columns.put_case(number, record.sample_id, record.trial, "g", 0.5, [value], kind, [record.seconds])
-        lines.append(record_line(record))
+        lines.extend([record_line(record)])
     assert list(lines.columns.entries()) == list(other.entries())
     assert [record.to_dict() for record in lines] == [record.to_dict() for record in records]
     assert list(lines)[1:] == records[1:]  # the evidence of the first isn't plain data

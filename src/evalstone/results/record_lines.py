@@ -7,9 +7,9 @@ from typing import overload
 
 from evalstone._core.json import value_of
 from evalstone._core.redaction import redacted
+from evalstone._core.spilled_texts import SpilledTexts
 from evalstone.datasets.writing import plain_line
 from evalstone.results.columns import Columns
-from evalstone.results.spilling import SpillingList
 from evalstone.results.stored_records import StoredRecords
 from evalstone.types import Record
 
@@ -61,11 +61,11 @@ class RecordLines(StoredRecords):
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._lines = SpillingList[str](0, str, bytes.decode)
+        self._lines = SpilledTexts("results")
 
-    def append(self, line: str) -> None:
-        """Add the line of a record (`record_line`). Raises WriteError if the disk is full."""
-        self._lines.append(line)
+    def extend(self, lines: Sequence[str]) -> None:
+        """Add the lines of records (`record_line`). Raises WriteError if the disk is full."""
+        self._lines.extend(lines)
 
     @property
     def columns(self) -> Columns:

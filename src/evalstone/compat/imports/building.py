@@ -8,106 +8,44 @@ system is a target: its answers are put into the samples, and stored, as those o
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import math
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from evalstone._core.display import excerpt
 from evalstone._core.front_ends import Setting
-from evalstone._core.json import content_hash, text_hash, value_of
+from evalstone._core.json import content_hash
 from evalstone._core.run_ids import run_id
-from evalstone._core.sizes import MOST_OUTCOMES, MOST_SCALE, MOST_TRIALS
-from evalstone.compat.imports.checking import OurRun, Ours, checked
+from evalstone._core.sizes import MOST_SCALE
+from evalstone.compat.imports.checking import checked
 from evalstone.compat.imports.results import About, Event, Metric, Printed, Result, Row, failed, metric_name
-from evalstone.datasets.blocks import SpooledSamples, line_blocks
-from evalstone.datasets.identity import UniqueIds, Version
-from evalstone.datasets.loading import MOST_IN_MEMORY
-from evalstone.datasets.stored import content_with, field_texts, line_with, sample_of
+from evalstone.compat.imports.systems import (
+    NO_CALL,
+    NO_EVIDENCE,
+    NULL,
+    SCORE,
+    UNANSWERED,
+    Scored,
+    StoredResult,
+    System,
+    results_text,
+)
+from evalstone.datasets.blocks import line_blocks
 from evalstone.datasets.writing import plain_line
 from evalstone.errors import DataError, unknown
 from evalstone.ledger import RunRow, StoredAnswer
-from evalstone.ledger.base import TARGET, Operations, chunks, target_scope
+from evalstone.ledger.base import Operations, chunks, target_scope
 from evalstone.ledger.store import Ledger
-from evalstone.results.columns import KINDS, Columns
-from evalstone.results.record_lines import RecordLines, line_end, line_form, redacted_lines
+from evalstone.results.record_lines import RecordLines
 from evalstone.results.run import Run
-from evalstone.results.spilling import SpillingList
-from evalstone.results.summary import (
-    ScorerCounts,
-    ScorerInfo,
-    ScorerSummary,
-    SummaryBuilder,
-    is_unanswered,
-    scorer_titles,
-)
-from evalstone.run.answer_rows import TargetReply, answer_key
+from evalstone.results.summary import ScorerCounts, ScorerInfo, is_unanswered
 from evalstone.run.problems import named_judges
 from evalstone.stats.exact_sum import ExactSum
-from evalstone.targets import Answer
-from evalstone.types import (
-    NO_USAGE,
-    Failed,
-    JudgeCall,
-    Note,
-    Outcome,
-    Paid,
-    Record,
-    Sample,
-    Score,
-    Skipped,
-    StoredTarget,
-    Usage,
-    note,
-)
+from evalstone.types import Failed, Note, Paid, Skipped, StoredTarget, Usage, note
 
-IN_MEMORY = 2_000
-"""The number of rows of a system that are kept in memory."""
 ROWS_PER_WRITE, BLOCKS_PER_WRITE = 2_000, 16
-_NO_ROW = -1
-_NULL, _NO_SECONDS, _NO_EVIDENCE = "null", "0.0", "[]"
-_SCORE, _UNDEFINED, _UNANSWERED, _FAILED, _TARGET_FAILED = map(str, range(len(KINDS)))
-_KIND, _VALUE, _REASON, _ERROR, _SECONDS = 1, 2, 3, 5, 6
-"""The places of parts of a result, as `_Stored` has them."""
-_OF_OUTCOME = 7
-"""The number of parts of a result without its judge's call."""
-_NO_CALL = ("",) * 5
-_PARTS, _RESULTS = "\x1f", "\x1e"
-"""Between the parts of a result, and between results: characters that JSON escapes."""
-
-
-class _Stored(NamedTuple):
-    """The result of a metric in a row: texts, which are JSON but for the value, and go into the line of a record."""
-
-    metric: str
-    """The number of the metric."""
-    kind: str
-    """What there is, as its number in `KINDS`."""
-    value: str
-    """"" without a score."""
-    reason: str
-    evidence: str
-    error: str
-    seconds: str
-    judge: str = ""
-    answer: str = ""
-    usage: str = ""
-    cost: str = ""
-    judge_seconds: str = ""
-    """These are of the judge's call; "" without one."""
-
-    @classmethod
-    def without_score(cls, outcome: Skipped | Failed, metric: str = "0", seconds: str = _NO_SECONDS) -> _Stored:
-        """The result of a metric without a score, and without a judge."""
-        if isinstance(outcome, Skipped):
-            return cls(metric, _UNDEFINED, "", plain_line(outcome.reason), _NULL, _NULL, seconds)
-        kind = _TARGET_FAILED if outcome.by_target else _FAILED
-        error = plain_line(outcome.stored_error)
-        return cls(metric, kind, "", plain_line(outcome.reason), _NULL, error, seconds)
 
 
 @dataclass
@@ -118,75 +56,6 @@ class _Spread:
     number: int
     highest: float = 0.0
     same_threshold: bool = True
-
-
-class _System:
-    """The rows of one system, in the order of the file."""
-
-    def __init__(self, identity: str, dataset: str) -> None:
-        self.identity, self.dataset = identity, dataset
-        self.cases = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
-        """The cases as texts, as `_case_text` makes them."""
-        self.answered = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
-        """By row, what the line of the sample has with the answer (`sample_content`); "" without an answer."""
-        self.replies = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
-        """By row, the answer as the ledger has it; "" without one."""
-        self.scores = SpillingList[str](0, str, bytes.decode, in_memory=IN_MEMORY)
-        """By row, the results, and before them that of all other metrics; "" if these are undefined."""
-        self.case_of, self.trial_of, self.seconds = array("q"), array("q"), array("d")
-        """By row, the number of the case, that of the trial from 1, and the seconds of the answer."""
-        self.trials = array("q")
-        """By case, the highest number of a trial."""
-        self.orders = array("q")
-        """By case, its place among the others, as far as rows say it."""
-        self.numbers: dict[str, int] = {}
-        """The numbers of cases by key."""
-        self.metrics: dict[int, ScorerCounts] = {}
-        """By the number of a metric, in their order, what its judge's calls were."""
-        self.counted: dict[int, tuple[int, ExactSum]] = {}
-        """By metric, how many of its problems the tool counted, and the sum of what it counted."""
-        self.usage, self.cost, self.answers, self.unpriced, self.failed = NO_USAGE, ExactSum(), 0, 0, 0
-        self.scored = 0
-        """How many of its failures have scores."""
-        self.digest = hashlib.blake2b(digest_size=16)
-        self._taken = set[tuple[int, int]]()
-
-    def add(self, row: Row, asked: Mapping[str, str], answered: str, reply: str, scores: str) -> None:
-        """Add a row. Raises DataError for a trial that another row has, or with a number that none can have.
-
-        asked: The `field_texts` of its case. answered, reply, scores: What the lists of these have of it.
-        """
-        case = self._case(row, asked)
-        trial = self.trials[case] + 1 if row.trial is None else row.trial
-        if not 1 <= trial <= MOST_TRIALS:
-            raise DataError(
-                f"{row.place}: there is a trial {excerpt(trial)} of one case; it must be between 1 and {MOST_TRIALS:,}"
-            )
-        if row.trial is not None and (case, trial) in self._taken:
-            raise DataError(f"{row.place}: trial {trial} of {excerpt(row.key)} is there twice")
-        if row.trial is not None:
-            self._taken.add((case, trial))
-        self.trials[case] = max(self.trials[case], trial)
-        self.case_of.append(case)
-        self.trial_of.append(trial)
-        self.seconds.append(row.seconds)
-        self.answered.append(answered)
-        self.replies.append(reply)
-        self.scores.append(scores)
-        for text in (row.case.id, row.case.content_hash, reply, scores):
-            self.digest.update(text.encode("utf-8", "surrogatepass"))
-
-    def _case(self, row: Row, asked: Mapping[str, str]) -> int:
-        """The number of a row's case, which may be new."""
-        number = self.numbers.get(row.key) if row.key else None
-        if number is None:
-            number = len(self.trials)
-            self.cases.append(_case_text(row.case, asked))
-            self.orders.append(row.order)
-            self.trials.append(0)
-            if row.key:
-                self.numbers[row.key] = number
-        return number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +89,7 @@ class Building:
         self.about = About()
         self._notes: dict[Note, None] = {}
         self._printed: list[Printed] = []
-        self._systems: dict[str, _System] = {}
+        self._systems: dict[str, System] = {}
         self._spreads: dict[Metric, _Spread] = {}
         self._failure = ""
         """Why the first row without an answer has none."""
@@ -231,8 +100,9 @@ class Building:
             case Row():
                 self._add_row(event)
             case About():
-                new = {name: value for name, value in vars(event).items() if value and not getattr(self.about, name)}
-                self.about = replace(self.about, **new)
+                known = vars(self.about)
+                if new := {name: value for name, value in vars(event).items() if value and not known[name]}:
+                    self.about = replace(self.about, **new)
             case Printed():
                 self._printed.append(event)
             case Note():
@@ -240,27 +110,17 @@ class Building:
 
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:
-            system = self._systems[row.system] = _System(row.system, row.dataset)
-        answered = reply = ""
-        asked = field_texts(row.case)
-        if row.system and row.answer is not None:
-            answered, reply = _answer_texts(row, row.answer, asked)
-            system.answers += 1
-            system.usage += row.answer.usage
-            system.unpriced += row.answer.cost is None
-            system.cost.add(row.answer.cost or 0.0)
-        elif isinstance(row.problem, Failed):
-            system.failed += 1
-            system.scored += any(result.value is not None for result in row.scores.values())
-            self._failure = self._failure or excerpt(row.problem.error)
-        of_others = "" if row.problem is None or row.only_scores else _PARTS.join(_Stored.without_score(row.problem))
+            system = self._systems[row.system] = System(row.system, row.dataset)
+        if row.answer is None and not self._failure and isinstance(row.problem, Failed):
+            self._failure = excerpt(row.problem.error)
+        of_others = None if row.problem is None or row.only_scores else StoredResult.without_score(row.problem)
         results = [self._stored(system, metric, result) for metric, result in row.scores.items()]
-        system.add(row, asked, answered, reply, _RESULTS.join((of_others, *results)))
+        system.add(row, results_text(of_others, results))
 
-    def _stored(self, system: _System, metric: Metric, result: Result) -> str:
+    def _stored(self, system: System, metric: Metric, result: Result) -> StoredResult:
         if (spread := self._spreads.get(metric)) is None:
             spread = self._spreads[metric] = _Spread(metric, len(self._spreads))
-        number, problem, value = spread.number, result.problem, result.value
+        number, problem, value, call = spread.number, result.problem, result.value, NO_CALL
         if (counts := system.metrics.get(number)) is None:
             counts = system.metrics[number] = ScorerCounts()
         if metric is not spread.metric:
@@ -273,23 +133,20 @@ class Building:
             system.counted[number] = times + 1, total
         if problem is None and value is None:
             problem = failed("NoScore", "the file has no score")
+        unanswered = False
+        if (judged := result.judged) is not None:
+            unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
+            judge, written = _judge_of(judged.judge, self.tool)
+            counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
+            cost = NULL if judged.cost is None else repr(judged.cost)
+            call = (written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds))
         seconds = repr(result.seconds)
-        stored: Sequence[str]
-        if problem is None:
-            evidence = plain_line(result.evidence) if result.evidence else _NO_EVIDENCE
-            stored = (str(number), _SCORE, repr(value), plain_line(result.reason), evidence, _NULL, seconds)
-        else:
-            stored = _Stored.without_score(problem, str(number), seconds)[:_OF_OUTCOME]
-        if (judged := result.judged) is None:
-            return _PARTS.join((*stored, *_NO_CALL))
-        unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
-        judge, written = _judge_of(judged.judge, self.tool)
-        counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
-        cost = _NULL if judged.cost is None else repr(judged.cost)
-        if unanswered:
-            stored = (stored[0], _UNANSWERED, *stored[2:])
-        call = (written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds))
-        return _PARTS.join((*stored, *call))
+        if problem is not None:
+            stored = StoredResult.without_score(problem, str(number), seconds, call)
+            return stored._replace(kind=UNANSWERED) if unanswered else stored
+        evidence = plain_line(result.evidence) if result.evidence else NO_EVIDENCE
+        reason = plain_line(result.reason)
+        return StoredResult(str(number), SCORE, repr(value), reason, evidence, NULL, seconds, *call)
 
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
         """The run of each system.
@@ -309,7 +166,7 @@ class Building:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
         infos = [self._info(spread) for spread in self._spreads.values()]
-        scored = [_Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
+        scored = [Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
         runs = [self._built(each, name, tags) for each in scored]
         ours = [each.ours() for each in scored]
         said = list(checked(self.tool, ours, self._printed))
@@ -319,7 +176,7 @@ class Building:
             runs[place] = replace(runs[place], run=replace(run, cautions=(*run.cautions, *found)))
         return runs
 
-    def _ordered(self) -> list[_System]:
+    def _ordered(self) -> list[System]:
         """The systems as the file lists them, then those that it doesn't list."""
         places = {name: place for place, name in enumerate(self.about.systems)}
         return sorted(self._systems.values(), key=lambda system: places.get(system.identity, len(places)))
@@ -345,7 +202,7 @@ class Building:
             tool_threshold=metric.threshold if spread.same_threshold else None,
         )
 
-    def _built(self, scored: _Scored, name: str, tags: tuple[str, ...]) -> Built:
+    def _built(self, scored: Scored, name: str, tags: tuple[str, ...]) -> Built:
         system = scored.system
         when = self._started()
         signatures = [info.signature for info in scored.infos.values()]
@@ -398,7 +255,7 @@ class Building:
             return self.written.astimezone(UTC)
 
 
-def _tool_of(scored: _Scored) -> str:
+def _tool_of(scored: Scored) -> str:
     return next((info.tool for info in scored.infos.values()), "")
 
 
@@ -407,7 +264,7 @@ def _as_version(text: str) -> str:
     return "".join(character if character.isalnum() or character in "._+-" else "-" for character in text)[:40]
 
 
-def _target(system: _System, trials: int, run: str) -> StoredTarget:
+def _target(system: System, trials: int, run: str) -> StoredTarget:
     seconds = sorted(each for each in system.seconds if each)
     latency: dict[str, float] = {}
     if seconds:
@@ -426,239 +283,6 @@ def _target(system: _System, trials: int, run: str) -> StoredTarget:
 
 def _at(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-
-
-class _Lines:
-    """The lines of a scorer's records.
-
-    Args:
-        info: The scorer.
-        title: Its title in the run.
-    """
-
-    def __init__(self, info: ScorerInfo, title: str) -> None:
-        self.scale, self._signature = info.scale, json.dumps(info.signature)
-        self._forms: dict[tuple[str, bool], str] = {}
-        self._info, self._title = info, title
-
-    def line(self, stored: Sequence[str], sample: str, canonical: str, end: str) -> str:
-        """The line of a result, in which secrets aren't replaced yet.
-
-        stored: The parts of a `_Stored`. sample: The ID of the sample as JSON. canonical: In ASCII. end: `line_end` of
-        the sample.
-        """
-        _, kind, value, reason, evidence, error, seconds, judge, answer, usage, cost, judge_seconds = stored
-        form = self._forms.get((kind, judge != ""))
-        if form is None:
-            form = self._forms[kind, judge != ""] = self._form(kind, has_call=judge != "")
-        if not judge:
-            return form % (sample, value or _NULL, reason, evidence, seconds, _NO_SECONDS, error, end)
-        fingerprint = f'"{text_hash(f"[{canonical},{self._signature}]")}"'
-        call = (fingerprint, judge, answer, usage, cost, judge_seconds)
-        return form % (sample, value or _NULL, reason, evidence, *call, seconds, cost, error, end)
-
-    def _form(self, kind: str, *, has_call: bool) -> str:
-        outcome: Outcome = Failed("")
-        if kind == _SCORE:
-            outcome = Score(0.0, scale=self.scale)
-        elif kind in (_UNDEFINED, _UNANSWERED):
-            outcome = Skipped("")
-        call = JudgeCall(question=self._info.name, fingerprint="", judge="", answer=None)
-        return line_form(
-            Record(
-                sample_id="",
-                scorer=self._title,
-                signature=self._info.signature,
-                outcome=outcome,
-                calls=(call,) * has_call,
-            )
-        )
-
-
-class _Scored:
-    """The samples and records of a system, in the order of the cases, their trials and the metrics.
-
-    Args:
-        system: Its rows.
-        infos: Its scorers, by the numbers of their metrics.
-        tool: The name of the tool.
-    """
-
-    def __init__(self, system: _System, infos: Mapping[int, ScorerInfo], tool: str) -> None:
-        self.system, self.infos, self.tool = system, infos, tool
-        self.trials = max(system.trials)
-        number = len(system.trials) * self.trials
-        if number * len(infos) > MOST_OUTCOMES:
-            raise DataError(f"it has {number * len(infos):,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
-        self.missing = number - len(system.case_of)
-        self.version = Version()
-        """That of the dataset, once the samples are there."""
-        self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
-        signatures = [info.signature for info in infos.values()]
-        self._columns = Columns(signatures, number)
-        self.records = RecordLines(self._columns)
-        titles = scorer_titles([*infos.values()])
-        self._builders = {number: SummaryBuilder(info, system.metrics[number]) for number, info in infos.items()}
-        self._scorers = [
-            (str(number), _Lines(info, titles[info.signature]), self._builders[number])
-            for number, info in infos.items()
-        ]
-        """By metric, its number, the lines of its records, and its summary."""
-        skipped = (Skipped(f"{tool} has no such {what} of this sample") for what in ("score", "trial"))
-        self._absent = [*map(_Stored.without_score, skipped)]
-        """The results of a metric that a row doesn't have, and of a row that isn't there."""
-        self._rows = array("q", [_NO_ROW]) * number
-        """By case and trial, the row."""
-        places = array("q", self._order)
-        for place, case in enumerate(self._order):
-            places[case] = place
-        for row, (case, trial) in enumerate(zip(system.case_of, system.trial_of, strict=True)):
-            self._rows[places[case] * self.trials + trial - 1] = row
-
-    def cases(self) -> Iterator[str]:
-        """The samples as lines, without the answers of a target."""
-        return (line_with(case.id, case.content) for case in self._cases())
-
-    def samples(self) -> Sequence[Sample]:
-        """The samples with the answers. Meanwhile, the records and the version are made."""
-        if len(self._rows) < MOST_IN_MEMORY:
-            return tuple(sample_of(value_of(line)) for line in self._answered())
-        return SpooledSamples.of_lines(self._answered())
-
-    def summary(self) -> tuple[ScorerSummary, ...]:
-        """The summary of each scorer, once the samples are there."""
-        return tuple(builder.summary() for builder in self._builders.values())
-
-    def ours(self) -> OurRun:
-        """What is compared with what the tool printed."""
-        metrics = (
-            Ours(
-                metric=builder.info.name,
-                scores=builder.counts.n_score,
-                failed=builder.counts.n_failed,
-                sum=math.fsum(builder.values),
-                counted=self.system.counted.get(number, (0, ExactSum()))[0],
-                counted_sum=self.system.counted.get(number, (0, ExactSum()))[1].value,
-            )
-            for number, builder in self._builders.items()
-        )
-        return OurRun(system=self.system.identity, rows=len(self.system.case_of), metrics=tuple(metrics))
-
-    def _cases(self) -> Iterator[_Case]:
-        """The cases in their order, with IDs of their own."""
-        ids = UniqueIds()
-        for place, number in enumerate(self._order, 1):
-            case = _Case.of(self.system.cases.at(number))
-            yield case._replace(id=ids.add(f"case {place}", case.id, case.content_hash))
-
-    def _cells(self, cases: Iterable[_Case]) -> Iterator[tuple[_Case, int | None, int]]:
-        """Each case and trial, and its row."""
-        for number, case in enumerate(cases):
-            for trial in range(self.trials):
-                yield case, None if self.trials == 1 else trial + 1, self._rows[number * self.trials + trial]
-
-    def _answered(self) -> Iterator[str]:
-        for number, (case, trial, row) in enumerate(self._cells(self._cases())):
-            if trial in (None, 1):
-                self.version.add(case.id, case.content_hash)
-            self._add_records(number, case, trial, row)
-            content = "" if row == _NO_ROW else self.system.answered.at(row)
-            yield line_with(case.id, content or case.content, trial)
-
-    def _add_records(self, number: int, case: _Case, trial: int | None, row: int) -> None:
-        """Add the records of a case and trial."""
-        of_others, stored = "", list[str]()
-        if row != _NO_ROW:
-            of_others, *stored = self.system.scores.at(row).split(_RESULTS)
-        results = {(parts := each.split(_PARTS))[0]: parts for each in stored}
-        absent = self._absent[row == _NO_ROW]
-        group = case.id if case.group is None and trial is not None else case.group
-        sample, canonical, end = plain_line(case.id), json.dumps(case.id), line_end(trial, group, case.weight)
-        texts, values, kinds, seconds = list[str](), list[float](), bytearray(), list[float]()
-        for name, lines, builder in self._scorers:
-            if (one := results.get(name)) is None:
-                one = of_others.split(_PARTS) if of_others else absent
-            if value := one[_VALUE]:
-                score = float(value)
-                if 0 <= score <= lines.scale:
-                    builder.add_score(score, group, case.weight)
-                else:
-                    error = failed("OutOfRange", f"the score {score:g} is not between 0 and {lines.scale:g}")
-                    score, without = math.nan, _Stored.without_score(error)
-                    one = _Stored(*one)._replace(
-                        kind=without.kind, value="", reason=without.reason, evidence=_NULL, error=without.error
-                    )
-                    builder.add_missing(error.error, case.weight, failed=True)
-            else:
-                score = math.nan
-                if one[_KIND] in (_UNDEFINED, _UNANSWERED):
-                    builder.add_missing(value_of(one[_REASON]), case.weight, failed=False)
-                else:
-                    builder.add_missing(value_of(one[_ERROR])["message"], case.weight, failed=True)
-            texts.append(lines.line(one, sample, canonical, end))
-            values.append(score)
-            kinds.append(int(one[_KIND]))
-            seconds.append(float(one[_SECONDS]))
-        for line in redacted_lines(texts):
-            self.records.append(line)
-        self._columns.put_case(number, case.id, trial, group, case.weight, values, bytes(kinds), seconds)
-
-    def answers(self, target: StoredTarget, run: str) -> Iterator[StoredAnswer]:
-        """The answers as rows of the ledger."""
-        for case, trial, row in self._cells(self._cases()):
-            if row == _NO_ROW or not (reply := self.system.replies.at(row)):
-                continue
-            key = answer_key(Sample(id=case.id, trial=trial), target.inputs, target.scope)
-            answer = value_of(reply)["answer"]
-            yield StoredAnswer(
-                question=key.question,
-                judge=key.judge,
-                repeat_index=key.repeat_index,
-                kind=TARGET,
-                reply=reply,
-                usage=Usage(**answer["usage"]) if "usage" in answer else NO_USAGE,
-                cost=answer.get("cost"),
-                seconds=self.system.seconds[row],
-                probability=None,
-                run=run,
-            )
-
-
-class _Case(NamedTuple):
-    """A case: what its line has, and what its records need."""
-
-    id: str
-    content_hash: str
-    group: str | None
-    weight: float | None
-    content: str
-    """Its `sample_content`."""
-
-    @classmethod
-    def of(cls, text: str) -> _Case:
-        """The case in a text, as `_case_text` makes it."""
-        known, _, content = text.partition(_PARTS)
-        id, content_hash, group, weight = value_of(known)
-        return cls(id, content_hash, group, weight, content)
-
-
-def _case_text(case: Sample, texts: Mapping[str, str]) -> str:
-    """The text of a case for `_Case.of`. texts: Its `field_texts`."""
-    known = [case.id, case.content_hash, case.group, case.weight]
-    return f"{json.dumps(known)}{_PARTS}{content_with(texts)}"
-
-
-def _answer_texts(row: Row, answer: Answer, asked: Mapping[str, str]) -> tuple[str, str]:
-    """What the line of a sample has with the answer (`sample_content`), and the answer as the ledger has it. What the
-    three have in common is written once. asked: The `field_texts` of the case."""
-    filled = answer.fill(row.case, seconds=row.seconds)
-    texts, values = field_texts(filled, row.case, asked), vars(answer)
-    same = {
-        name: text
-        for name, text in texts.items()
-        if name in values and getattr(filled, name) is values[name] and text.isascii()
-    }
-    return content_with(texts), TargetReply(answer).to_json(same)
 
 
 @functools.lru_cache(1000)

@@ -1,0 +1,47 @@
+"""Texts that spill to a temporary file: read back as they were, in any order, whatever is in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from evalstone._core import spilled_texts
+from evalstone._core.spilled_texts import SpilledTexts
+from evalstone._core.temporary import TemporaryData
+from evalstone.errors import WriteError
+
+TEXTS = [f"{n} é\u2028" * (n % 7) if n % 3 else "x" * n for n in range(500)]
+
+
+@pytest.mark.parametrize("room", [1, 700, 1 << 20])
+def test_texts_are_read_as_they_were_added(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
+    monkeypatch.setattr(spilled_texts, "_WINDOW", 64)
+    texts = SpilledTexts("texts")
+    for text in TEXTS[:200]:
+        texts.append(text)
+    assert list(texts) == TEXTS[:200]
+    texts.extend(TEXTS[200:])
+    assert list(texts) == TEXTS == texts
+    assert [texts.at(place) for place in (499, 0, 250, 249, 251)] == [TEXTS[n] for n in (499, 0, 250, 249, 251)]
+    assert (texts[-1], texts[3:9:2], len(texts)) == (TEXTS[-1], tuple(TEXTS[3:9:2]), 500)
+    with pytest.raises(IndexError):
+        texts[500]
+
+
+def test_without_texts_there_is_no_file() -> None:
+    texts = SpilledTexts("texts")
+    assert (list(texts), len(texts), texts[:]) == ([], 0, ())
+
+
+def test_a_full_disk_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = SpilledTexts("texts")
+    texts.append("kept")
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", 1)
+
+    def full(self: TemporaryData, data: bytes) -> int:
+        raise WriteError("full")
+
+    monkeypatch.setattr(TemporaryData, "append", full)
+    with pytest.raises(WriteError, match="full"):
+        texts.extend(["x" * (1 << 20), "last"])
+    assert [texts[0], texts[2]] == ["kept", "last"]
