@@ -293,9 +293,9 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("w") as file:
         file.writelines(large(20_000))
-    began = time.perf_counter()
+    began = time.process_time()
     (run,) = import_results(path, ledger=None)
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert (run.n_samples, run["llm-rubric"].n_score) == (20_000, 20_000)
     assert not [each for each in run.notes if each.kind == "printed_differs"]
     tracemalloc.start()
