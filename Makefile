@@ -104,9 +104,10 @@ bench: .venv/ready
 docs: .venv/ready
 	$(RUN) python tools/make_docs.py
 
-# The documentation site, in .site/html. A link that leads nowhere is an error.
+# The documentation site, in .site/html. A link that leads nowhere is an error. INTO=FOLDER adds it to those of other
+# versions in a folder.
 site: .venv/all
-	$(RUN) python -m tools.make_site
+	$(RUN) python -m tools.make_site $(if $(INTO),--into $(INTO))
 
 # What is uploaded, in dist/: the source distribution, and the wheel that is built from it. Both are tried in an empty
 # environment.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email.parser
+import itertools
+import os
 import re
 import subprocess
 import sys
@@ -210,6 +212,48 @@ def test_workflows_may_only_do_what_their_jobs_say_and_are_given_no_secret() -> 
     checkouts = [step for step in steps() if step.get("uses", "").startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] == "false" for step in checkouts)
+
+
+def test_the_site_of_a_version_is_published_once_it_is_on_the_index() -> None:
+    job = workflow("release")["jobs"]["site"]
+    assert (job["uses"], job["needs"]) == ("./.github/workflows/site.yml", "publish")
+    assert {*workflow("site")["on"]} == {"workflow_call", "workflow_dispatch"}
+    needed = [each.get("permissions", {}).items() for each in workflow("site")["jobs"].values()]
+    assert {*itertools.chain(*needed)} == {*job["permissions"].items()}
+    (upload,) = (step for step in steps() if step.get("uses", "").startswith("actions/upload-pages-artifact@"))
+    assert upload["with"]["path"] == "versions"
+    assert "make site INTO=versions" in [step.get("run") for step in workflow("site")["jobs"]["build"]["steps"]]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")
+def test_the_branch_of_the_site_keeps_all_versions_in_one_commit(tmp_path: Path) -> None:
+    runs = [step["run"] for step in workflow("site")["jobs"]["build"]["steps"] if "REPOSITORY" in step.get("env", {})]
+    repository = tmp_path / "repository.git"
+    git(tmp_path, "init", "--quiet", "--bare", str(repository))
+    for version in ("0.1.0", "0.2.0", "0.1.1"):
+        checkout = tmp_path / version
+        git(tmp_path, "init", "--quiet", str(checkout))
+        environment = {**os.environ, "REPOSITORY": str(repository), "RUNNER_TEMP": str(tmp_path)}
+        environment["GITHUB_REF_NAME"] = f"v{version}"
+        for place, run in enumerate(runs):
+            subprocess.run(["bash", "-e", "-c", run], cwd=checkout, env=environment, check=True, capture_output=True)
+            if not place:  # between them, the site is built
+                (folder := checkout / "versions" / version.rpartition(".")[0]).mkdir(exist_ok=True)
+                (folder / "index.html").write_text(version)
+    assert git(repository, "rev-list", "--count", "site") == "1"
+    assert git(repository, "ls-tree", "-r", "--name-only", "site").split() == ["0.1/index.html", "0.2/index.html"]
+    assert git(repository, "show", "site:0.1/index.html") == "0.1.1"
+    assert not (tmp_path / "0.2.0/versions/.git").exists()  # it would be uploaded
+    gone = {**environment, "REPOSITORY": str(tmp_path / "gone.git")}
+    (broken := tmp_path / "broken").mkdir()
+    git(broken, "init", "--quiet")
+    done = subprocess.run(["bash", "-e", "-c", runs[0]], cwd=broken, env=gone, check=False, capture_output=True)
+    assert done.returncode == 128  # else, the next step would replace the sites that weren't read
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
 
 
 def test_the_workflows_run_what_is_here() -> None:

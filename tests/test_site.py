@@ -77,6 +77,34 @@ def test_a_large_module_has_a_list_of_its_names_and_a_page_for_each_topic() -> N
     )
 
 
+def test_members_from_classes_without_a_page_are_on_those_of_their_subclasses() -> None:
+    pages = {(module, topic): text for module, topic, text in make_site.api_pages()}
+    shown = pages["evalstone.results", "Comparisons and gates"].partition("::: evalstone.results.Comparison\n")[2]
+    inherited = shown.partition("\n\n")[0]
+    assert "members: [to_pandas, to_polars, brief, text, to_html, to_markdown, to_csv]" in inherited
+    assert (
+        "members: [truncated, text, json, events]"
+        in pages["evalstone.live", ""].partition("live.Request\n")[2].partition(":::")[0]
+    )
+    for name in ("evalstone.results.Change", "evalstone.results.power"):
+        assert f"::: {name}\n\n" in pages["evalstone.results", "Comparisons and gates"]
+
+
+def test_a_parameter_that_is_not_there_ends_the_build() -> None:
+    said = "Build started\ngriffe: api.py:94: Parameter 'map, split' does not appear in the function signature\n"
+    with pytest.raises(SystemExit, match=r"can't read 1 parameter of docstrings, such as griffe: api\.py:94"):
+        make_site.check_docstrings(said)
+    make_site.check_docstrings("Build started\nNo issues found\n")
+
+
+def test_the_reference_begins_with_a_page_of_modules() -> None:
+    page = make_site.modules_page()
+    assert (
+        "| [`evalstone.agents`](evalstone.agents/index.md) | samples, trajectories and transcripts of agents |" in page
+    )
+    assert page.count("/index.md) | ") == len(make_site.public_modules())
+
+
 def test_a_name_without_a_topic_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(make_site.TOPICS, "evalstone.results", {"Runs": ("results.run.",)})
     with pytest.raises(SystemExit, match=r"0 topics of evalstone\.results for results\.compare, which has Comparison"):
@@ -135,6 +163,12 @@ def test_the_site_builds_without_a_dead_link_and_has_every_public_name(tmp_path:
     for schema in (ROOT / "schemas").iterdir():
         address = json.loads((html / "schemas" / schema.name).read_text("utf-8"))["$id"]
         assert address == f"{make_site.project()['urls']['Documentation']}schemas/{schema.name}"
+    comparison = (html / "api/evalstone.results/comparisons-and-gates/index.html").read_text("utf-8")
+    for member in ("to_html", "to_markdown", "to_csv", "to_pandas", "to_polars"):
+        assert f'id="evalstone.results.Comparison.{member}"' in comparison
+    assert "_paired" not in comparison
+    assert "_pseudo" not in (html / "api/evalstone.stats/index.html").read_text("utf-8")
+    assert ">evalstone.agents<" in re.sub(r"\s+", "", (html / "api/evalstone.stats/index.html").read_text("utf-8"))
     assert (html / "site.css").is_file()
     assert 'href="../../site.css"' in (html / "tutorials/rag/index.html").read_text("utf-8")
     assert "regex(pattern='one|two')" in (html / "migrate/promptfoo/index.html").read_text("utf-8")

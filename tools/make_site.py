@@ -4,7 +4,7 @@
 
 `docs/index.md` is the only list of pages: the navigation and `llms.txt` have its sections and its order. The API
 reference has a page for each public module, and for each topic of the largest ones. A link or an anchor that leads
-nowhere ends the build.
+nowhere ends the build, as does a docstring with a parameter that isn't there.
 
 `--into` adds the site of this version to a folder with those of others, from which readers choose in the header:
 
@@ -33,7 +33,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from evalstone._core.display import count, ended
+from evalstone.live.asgi import HTTPMessage
+from evalstone.report.frames import Framed
+from evalstone.report.shown import Shown
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / ".site"
@@ -110,6 +116,8 @@ TOPICS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }
 """The topics of the modules whose names are too many for one page, with the beginnings of where a topic's names are."""
+WITHOUT_A_PAGE = (Shown, Framed, HTTPMessage)
+"""Classes that aren't public, but have members that callers use: the pages of their subclasses have them."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +227,7 @@ def _entries(text: str, named: set[str]) -> Iterator[Entry]:
                 if str(path.relative_to(ROOT)) not in named
             )
             title = titled(ROOT / source) if line.startswith("|") else found["title"]
-            yield Entry(title, known[source], about, below)
+            yield Entry(title[:1].upper() + title[1:], known[source], about, below)
 
 
 def api_pages() -> Iterator[tuple[str, str, str]]:
@@ -233,7 +241,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
             if not inspect.ismodule(value := getattr(module, public)):
                 names.setdefault(id(value), []).append(public)
         parts = [f"# {name}", inspect.getdoc(module) or ""]
-        entries = {first: _entry(name, first, others) for first, *others in names.values()}
+        entries = {first: _entry(module, first, others) for first, *others in names.values()}
         if name not in TOPICS:
             yield name, "", "\n\n".join([*parts, *entries.values()]) + "\n"
             continue
@@ -248,9 +256,19 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
             yield name, topic, "\n\n".join([f"# {topic}", f"From `{name}`.", *own]) + "\n"
 
 
-def _entry(module: str, first: str, others: Sequence[str]) -> str:
-    aliases = [f'<a id="{module}.{other}"></a>`{other}` is another name of it.' for other in others]
-    return "\n\n".join([f"::: {module}.{first}", *aliases])
+def _entry(module: ModuleType, first: str, others: Sequence[str]) -> str:
+    shown = f"::: {module.__name__}.{first}"
+    if inherited := inherited_by(getattr(module, first)):
+        shown += f"\n    options:\n      inherited_members: [{', '.join(inherited)}]"
+    aliases = [f'<a id="{module.__name__}.{other}"></a>`{other}` is another name of it.' for other in others]
+    return "\n\n".join([shown, *aliases])
+
+
+def inherited_by(value: Any) -> Sequence[str]:
+    """The public members of a class that it has from one without a page."""
+    bases = value.__mro__[1:] if inspect.isclass(value) else ()
+    names = dict.fromkeys(name for base in bases if base in WITHOUT_A_PAGE for name in vars(base))
+    return [name for name in names if not name.startswith("_") and name not in vars(value)]
 
 
 def _summary(value: Any) -> str:
@@ -258,7 +276,7 @@ def _summary(value: Any) -> str:
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         return "A type alias."
     paragraph = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
-    return re.split(r"(?<=[.?])(?: |$)|:(?: |$)", paragraph)[0].replace("|", "\\|")
+    return ended(re.split(r"(?<=[.?])(?: |$)|:(?: |$)", paragraph)[0]).replace("|", "\\|")
 
 
 def _file_of(topic: str) -> str:
@@ -285,10 +303,16 @@ def _sources_of(module: str) -> Mapping[str, str]:
     return {name.asname or name.name: node.module or "" for node in imports for name in node.names}
 
 
-def public_modules() -> Sequence[str]:
-    """The modules that are public, in the order of docs/stability.md."""
+def public_modules() -> Mapping[str, str]:
+    """The modules that are public, in the order of docs/stability.md, with what it says about them."""
     table = (ROOT / "docs/stability.md").read_text("utf-8").split("## Python")[1].split("\n\n- ")[0]
-    return re.findall(r"^\| `(evalstone[\w.]*)` \|", table, flags=re.MULTILINE)
+    return dict(re.findall(r"^\| `(evalstone[\w.]*)` \| (.*) \|$", table, flags=re.MULTILINE))
+
+
+def modules_page() -> str:
+    """The first page of the reference: the modules."""
+    rows = [f"| [`{name}`]({name}/index.md) | {about} |" for name, about in public_modules().items()]
+    return "\n".join(["# Python", "", "| module | content |", "|---|---|", *rows, ""])
 
 
 def write(site: Path = SITE, version: str = "") -> None:
@@ -305,6 +329,8 @@ def write(site: Path = SITE, version: str = "") -> None:
     shutil.copy(ROOT / "tools/site.css", pages)
     shutil.copytree(ROOT / "schemas", pages / "schemas")  # whose `$id` is their address here
     modules: list[Entry] = []
+    (pages / "api").mkdir()
+    (pages / "api/index.md").write_text(modules_page(), "utf-8")
     for module, topic, text in api_pages():
         page = f"api/{module}/{_file_of(topic)}"
         (pages / page).parent.mkdir(parents=True, exist_ok=True)
@@ -315,7 +341,7 @@ def write(site: Path = SITE, version: str = "") -> None:
         else:
             modules.append(Entry(module, page))
     sections = tuple(
-        Entry(one.title, entries=(*one.entries, Entry("Python", entries=tuple(modules))))
+        Entry(one.title, entries=(*one.entries, Entry("Python", "api/index.md", entries=tuple(modules))))
         if one.title == "Reference"
         else one
         for one in contents()
@@ -353,8 +379,20 @@ def build(site: Path = SITE, version: str = "") -> Path:
     """Write the site's sources into a folder, and build it there: the folder of its pages."""
     write(site, version)
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    subprocess.run(command, cwd=site, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=site, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    print(done.stdout, end="")
+    done.check_returncode()
+    check_docstrings(done.stdout)
     return site / "html"
+
+
+def check_docstrings(said: str) -> None:
+    """Raise SystemExit if griffe can't read parameters. said: the output of the build."""
+    if wrong := [line for line in said.splitlines() if line.startswith("griffe: ")]:
+        raise SystemExit(f"griffe can't read {count(len(wrong), 'parameter')} of docstrings, such as {wrong[0]}")
 
 
 def add(built: Path, into: Path, version: str) -> None:

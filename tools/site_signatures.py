@@ -3,6 +3,7 @@
 - A field that takes one type and holds another (`ReadAs[Given, Held]`) shows what it takes.
 - Scorers, questions and judges are dataclasses without a decorator that griffe knows.
 - Defaults are values, not the names that stand for them.
+- Parameters with a leading underscore are not shown: only the library passes them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Signatures(griffe.Extension):
                 one.decorators.append(options)
 
 
-class Defaults(griffe.Extension):
-    """Shows the values that defaults stand for, once the constructors are made."""
+class Constructors(griffe.Extension):
+    """Shows what callers pass, and the values that defaults stand for, once the constructors are made."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         for one in classes(pkg):
@@ -40,7 +41,9 @@ class Defaults(griffe.Extension):
                 if not member.is_alias and isinstance(member, griffe.Attribute):
                     member.value = default(member.value)
             if isinstance(made := one.members.get("__init__"), griffe.Function):
-                for parameter in made.parameters:
+                shown = [one for one in made.parameters if not one.name.startswith("_")]
+                made.parameters = griffe.Parameters(*shown)
+                for parameter in shown:
                     parameter.default = default(parameter.default)
 
 

@@ -91,7 +91,10 @@ async def aevaluate(
             resumes. None stores nothing.
         progress: Whether to show a progress bar, and what takes long before it; by default only in terminals and
             notebooks.
-        map, split, encoding, sheet: How the samples are read, as for `load`.
+        map: Sample field to column, as for `load`.
+        split: The separator of the passages in a text, as for `load`.
+        encoding: The encoding of a text file, as for `load`.
+        sheet: The sheet of an Excel file with several.
         limit: Score only the first samples, this many; None for all.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
             of it. By default, it is left out, and the run says in how many outputs.

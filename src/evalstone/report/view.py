@@ -99,7 +99,8 @@ class CurvesChart:
     """Curves over one another.
 
     Attributes:
-        across, up: What the axes show.
+        across: What the horizontal axis shows.
+        up: What the vertical axis shows.
         scale: The number at the right end of the horizontal axis.
         diagonal: Whether a line from (0, 0) to (1, 1) shows what chance would give.
     """

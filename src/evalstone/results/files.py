@@ -114,7 +114,8 @@ def write_summary(run: Run, folder: Location, records: RecordBlocks) -> None:
     """Write the summary of a run whose blocks are in a folder.
 
     Raises:
-        ConfigError, StorageError: the folder cannot be written.
+        ConfigError: the folder cannot be made.
+        StorageError: the folder cannot be written.
     """
     data = {**run.to_dict(), BLOCKS: _stored_blocks(records.plan, len(records.said), records.keep)}
     (folder / SUMMARY).write(f"{json_line(data)}\n".encode())

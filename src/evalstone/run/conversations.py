@@ -126,7 +126,9 @@ class Conversation:
 
         Raises:
             UserProblem: The user failed.
-            RunAborted, ConfigError, StorageError: As in `Session.ask`.
+            RunAborted: As in `Session.ask`.
+            ConfigError: As in `Session.ask`.
+            StorageError: As in `Session.ask`.
         """
         number = len(self.turns) + 1
         if self.sample.turns:

@@ -24,9 +24,12 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session, title: 
     The outcome is Skipped if the judge declines a question, and Failed for any other error. Errors in an
     ExceptionGroup count as the errors themselves.
 
+    An error of one of the types below that user code raises fails only the sample.
+
     Raises:
-        ConfigError, StorageError, RunAborted: An error that concerns the whole run, raised by a judge or by evalstone.
-            If user code raises one of these types itself, only the sample fails.
+        ConfigError: The configuration of the run is wrong, as a judge or evalstone says.
+        StorageError: The ledger can't be read or written.
+        RunAborted: The judge or the target can't answer any sample.
     """
     with observer().score(scorer, sample) as observed:
         observed.result(record := await _scored(scorer, sample, session, title))

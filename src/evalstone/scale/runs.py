@@ -442,8 +442,14 @@ def run_on(
 
     Args:
         engine: The engine.
-        source, scoring, folder, reading, keep, block_rows: As for `planned`.
-        name, tags: Of the run.
+        source: A path or an address, also with a wildcard.
+        scoring: What scores the samples.
+        folder: The results folder.
+        reading: How the source is read.
+        keep: How much is kept of each record.
+        block_rows: About how many rows a block has.
+        name: The name of the run.
+        tags: The tags of the run.
         on_plan: Called with the plan before anything is scored.
 
     Raises:

@@ -195,7 +195,9 @@ class OpenScoring:
         """Score samples. on_record: called after each record, on another thread.
 
         Raises:
-            ConfigError, RunAborted, StorageError: As for a run. The calls in flight are finished first.
+            ConfigError: As for a run. The calls in flight are finished first.
+            RunAborted: As for a run.
+            StorageError: As for a run.
         """
         return sync.run(self._scored(samples, on_record))
 

@@ -70,13 +70,17 @@ def compare_many(
 
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
+        scale: The upper end of the range.
+        confidence: The confidence level of the intervals, in (0, 1).
+        groups: One cluster label per sample, as for `compare_pairs`.
+        weights: One sampling weight per sample, as for `compare_pairs`.
+        lower_is_better: Whether a lower score is a win.
         ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
         undefined: By run, whether a score is undefined, not missing. A sample is left out of the comparison of two runs
             in which its score is undefined.
         max_change: The largest possible difference of a sample between the first run and another, in (0, scale]. Two
             other runs may differ by twice as much.
         correction: How to adjust the p-values of the pairs for multiple testing.
-        scale, confidence, groups, weights, lower_is_better: As for `compare_pairs`.
 
     Returns:
         The comparison; None for no sample with a score in all runs.

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.atomic_files import check_writable
-from evalstone._core.display import count, excerpt, safe, shortlist
+from evalstone._core.display import count, excerpt, quoted, safe, shortlist
 from evalstone._core.file_format import TOOL_CALLS_FORMAT
 from evalstone._core.files import cannot_write, lock, private, row_limit, too_long
 from evalstone._core.guards import is_mapping, is_object, is_sequence
@@ -193,7 +193,8 @@ class Recorder:
 
         Raises:
             DataError: The line would be too long to be read again.
-            ConfigError, WriteError: As `write_text`.
+            ConfigError: As `write_text`.
+            WriteError: As `write_text`.
         """
         text = (
             json_line(
@@ -217,7 +218,7 @@ def _appending(path: Path) -> Generator[BinaryIO]:
             lock(file)
             yield file
     except OSError as error:
-        raise cannot_write(f"cannot write {str(path)!r}", error) from error
+        raise cannot_write(f"cannot write {quoted(path)}", error) from error
 
 
 def _cut_torn_line(file: BinaryIO) -> None:
