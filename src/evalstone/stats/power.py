@@ -182,8 +182,9 @@ def mcnemar_power(n: int, gained: float, lost: float, alpha: float = 0.05) -> fl
     edge = np.full(changed.size, -1.0)
     near = np.floor((changed + NORMAL.inv_cdf(alpha / 2) * np.sqrt(changed)) / 2)
     below = binomial_cdfs(near - 3, changed, 0.5)
-    for k in (near - 2, near - 1, near, near + 1, near + 2):
-        at_k = below + np.where(k >= 0, binomial_chances(np.clip(k, 0, changed), changed, 0.5), 0.0)
+    around = near + np.arange(-2.0, 3.0)[:, None]
+    chances = np.where(around >= 0, binomial_chances(np.clip(around, 0, changed), changed, 0.5), 0.0)
+    for k, at_k in zip(around, below + chances.cumsum(axis=0), strict=True):
         edge = np.where((k >= 0) & (2 * k < changed) & (below + at_k <= alpha), k, edge)
         below = at_k
     return float(chance @ binomial_cdfs(edge, changed, lost / share))

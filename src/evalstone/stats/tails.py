@@ -22,6 +22,8 @@ REACH = 2 * 55.0
 NODES = 64
 SMALL = 15
 """Up to here, the series of Stirling's formula isn't exact enough."""
+STEPS = 32
+"""The terms that are added at once: a call of numpy takes as long as a hundred of them."""
 SMALLEST = 1e-17
 """The share of a sum below which a term doesn't change it."""
 
@@ -56,6 +58,8 @@ def _chances(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
     log = _remainder(trials) - _remainder(hits) - _remainder(misses)
     log -= _deviance(hits, trials * chance) + _deviance(misses, trials * other)
     density = np.exp(log) * np.sqrt(trials / (2 * math.pi * hits * misses))
+    if inside.all():
+        return density
     return np.where(inside, density, np.where(k == 0, _power(p, q, n), np.where(k == n, _power(q, p, n), 0.0)))
 
 
@@ -65,15 +69,14 @@ def _power(p: Floats, q: Floats, n: Floats) -> Floats:
 
 
 def _summed(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
-    """P(X <= k), for k up to about n·p, from its largest term downward."""
-    term = _chances(k, n, p, q)
-    total = term.copy()
-    j = k.copy()
-    while np.any(term > SMALLEST * total):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            term = np.where(j > 0, term * j * q / ((n - j + 1) * p), 0.0)
-        total += term
-        j -= 1
+    """P(X <= k), for k up to about n·p, from its largest term downward, several terms at a time."""
+    last = total = _chances(k, n, p, q)
+    j = k[:, None] - np.arange(STEPS)
+    while np.any(last > SMALLEST * total):
+        below = np.maximum(j, 0.0)
+        terms = last[:, None] * np.cumprod(below * q[:, None] / ((n[:, None] - below + 1) * p[:, None]), axis=1)
+        last, total = terms[:, -1], total + terms.sum(axis=1)
+        j -= STEPS
     return total
 
 
