@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +25,30 @@ def check_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, read
         data: What the samples were loaded from.
         reading: How they were.
     """
-    for scorer in _checking(scorers):
-        if (found := wrong_case(dataset, scorer.check_case)) is not None:
-            raise placed(*found, dataset, data, reading)
+    if (found := wrong_case(dataset, _checking(scorers))) is not None:
+        raise placed(*found, dataset, data, reading)
 
 
 async def acheck_cases(dataset: Dataset, scorers: Iterable[Scorer], data: Samples, reading: Reading = AS_FOUND) -> None:
     """`check_cases` on a loop, which it doesn't hold up to find the place."""
-    for scorer in _checking(scorers):
-        if (found := wrong_case(dataset, scorer.check_case)) is not None:
-            raise await asyncio.to_thread(placed, *found, dataset, data, reading)
+    if (found := wrong_case(dataset, _checking(scorers))) is not None:
+        raise await asyncio.to_thread(placed, *found, dataset, data, reading)
 
 
-def _checking(scorers: Iterable[Scorer]) -> list[Scorer]:
-    """The scorers that check samples: those of a large dataset are read from disk each time."""
-    return [scorer for scorer in scorers if scorer.checks_cases]
+def _checking(scorers: Iterable[Scorer]) -> list[Callable[[Mapping[str, Any]], object]]:
+    """The checks of the scorers that check samples."""
+    return [scorer.check_case for scorer in scorers if scorer.checks_cases]
 
 
 def wrong_case(
-    samples: Iterable[Sample], check_case: Callable[[Mapping[str, Any]], object]
+    samples: Iterable[Sample], checks: Sequence[Callable[[Mapping[str, Any]], object]]
 ) -> tuple[Sample, DataError] | None:
-    """The first sample whose metadata doesn't pass a check, and why; None if all pass."""
-    for sample in samples:
+    """The first sample whose metadata doesn't pass a check, and why; None if all pass. Those of a large dataset are on
+    disk: they are read once for all checks, and not at all without one."""
+    for sample in samples if checks else ():
         try:
-            check_case(sample.metadata)
+            for check_case in checks:
+                check_case(sample.metadata)
         except DataError as error:
             return sample, error
     return None
