@@ -27,6 +27,7 @@ from evalstone.judges import align
 from evalstone.results import compare_judges
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
+from evalstone.results.views.one_sample import one_sample
 from tests.birds import labeled, strict, unsure
 from tests.schemas import problems
 
@@ -66,6 +67,7 @@ LABELS = {
     letter: {"exact_match": load_labels(run, "exact_match", ROWS)} for letter, run in {"A": RUN, "B": OTHER}.items()
 }
 RESULTS = {
+    "report of one sample": one_sample(RUN, "3"),
     "compare": compare(RUN, OTHER, THIRD, slice_by="lang", margin=0.1),
     "compare with labels": compare(RUN, OTHER, labels=LABELS),
     "gate": gate(

@@ -233,6 +233,25 @@ class SampleRow(Shape):
 
 
 @dataclass(kw_only=True)
+class AskedMessage(Shape):
+    """A message of a prompt."""
+
+    role: str
+    content: str
+
+
+@dataclass(kw_only=True)
+class Asked(Shape):
+    """What a judge was asked: the messages of a prompt, or the inputs of a judge that reads no prompt."""
+
+    messages: list[AskedMessage] = ABSENT
+    schema: Any = ABSENT
+    """With messages: the JSON schema of the reply."""
+    inputs: Mapping[str, str] = ABSENT
+    """By name, the texts that the judge was given."""
+
+
+@dataclass(kw_only=True)
 class LabelRow(Shape):
     """A label that a person gave a sample. Columns that are not listed are the user's own."""
 

@@ -29,6 +29,8 @@ from evalstone.results.judge_comparison import JudgeComparison, compare_judges
 from evalstone.results.measures import CalibrationMeasures
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.several_runs import Experiment
+from evalstone.results.views.calls import Prompts
+from evalstone.results.views.one_sample import OneSample, one_sample
 from evalstone.types import Note
 
 JSON_PAGE = Path(__file__).parents[1] / "docs" / "json.md"
@@ -43,6 +45,7 @@ JSON of `run`, `demo` and `report` is [`summary.json`](results.md#summaryjson), 
 has its [format](stability.md#files-and-json). Notes are [objects with a kind](results.md#notes).
 """
 RESULTS: Mapping[str, type] = {
+    "report of one sample": OneSample,
     "compare": Comparison,
     "gate": Gate,
     "power": PowerAnalysis,
@@ -55,7 +58,19 @@ RESULTS: Mapping[str, type] = {
     "check": DataCheck,
 }
 """The class of the result of each command."""
+ELSEWHERE = (evalstone.Run, evalstone.Sample, evalstone.Record, Prompts)
+"""Classes that other pages describe."""
 OTHERS = {
+    (
+        OneSample,
+        "sample",
+    ): "The sample, as a line of [`samples.jsonl`](results.md#samplesjsonl); null if the run has no texts",
+    (OneSample, "records"): "Its outcomes, as lines of [`records.jsonl`](results.md#recordsjsonl)",
+    (
+        OneSample,
+        "asked",
+    ): "What the judges were asked, by signature of the scorer, fingerprint of the question and judge: the messages "
+    "of a prompt with the schema of the reply, or the inputs",
     (Experiment, "runs"): "By cell, the run as in [`summary.json`](results.md#summaryjson)",
     (
         Comparison,
@@ -98,7 +113,7 @@ def _table(kind: type, classes: list[type]) -> str:
             raise KeyError(f"nothing describes {kind.__name__}.{name}")
         links: list[str] = []
         for other in _classes_in(type_of(kind, owner, name)):
-            if other in RESULTS.values() or other is Note or ((kind, name) in OTHERS and other is evalstone.Run):
+            if other in RESULTS.values() or other is Note or ((kind, name) in OTHERS and other in ELSEWHERE):
                 continue
             if other not in classes:
                 classes.append(other)
@@ -177,6 +192,7 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         evalstone.check([{"output": "Bern."}]),
         evalstone.drift(before, before),
         Experiment(runs={"a": before}),
+        one_sample(before, "0"),
     ]
     return {type(result): result.to_dict() for result in results if result is not None}
 

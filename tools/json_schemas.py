@@ -39,6 +39,7 @@ from evalstone.results.looks import Look
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.several_runs import Experiment
 from evalstone.results.summary import ScorerSummary
+from evalstone.results.views.one_sample import OneSample
 from evalstone.types import Note
 
 ROOT = Path(__file__).parents[1]
@@ -75,6 +76,7 @@ FORMATS: Mapping[FileFormat, type] = {
     file_format.LIVE_DRIFT_FORMAT: shapes.LiveDriftResult,
     file_format.POWER_FORMAT: PowerAnalysis,
     file_format.SCORE_LIST_FORMAT: shapes.ScorePage,
+    file_format.SCORED_SAMPLE_FORMAT: OneSample,
     file_format.SCORER_FORMAT: shapes.ScorerDescription,
 }
 """The class that describes each format; the rows of a ledger are described by its tables."""
@@ -87,6 +89,9 @@ WRITTEN: Mapping[Any, Any] = {
 }
 """What a class is in JSON, where it isn't its own fields."""
 TYPES: Mapping[tuple[type, str], Any] = {
+    (OneSample, "sample"): shapes.SampleRow | None,
+    (OneSample, "records"): list[shapes.RecordLine],
+    (OneSample, "asked"): Mapping[str, Mapping[str, Mapping[str, shapes.Asked]]],
     (ScorerComparison, "slice"): shapes.SliceKey | None,
     (Gate, "run"): str,
     (Gate, "baseline"): str | None,

@@ -80,6 +80,7 @@ LIVE_COVERAGE_FORMAT = FileFormat("live_coverage/1")
 LIVE_DRIFT_FORMAT = FileFormat("live_drift/1")
 POWER_FORMAT = FileFormat("power/1")
 SCORE_LIST_FORMAT = FileFormat("score_list/1")
+SCORED_SAMPLE_FORMAT = FileFormat("scored_sample/1")
 SCORER_FORMAT = FileFormat("scorer/1")
 ROW_FORMATS = (SAMPLE_FORMAT, LABEL_FORMAT)
 """The formats of files that can be read as data, too."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import listed
+from evalstone._core.file_format import SCORED_SAMPLE_FORMAT
 from evalstone.datasets.stored import sample_row
 from evalstone.errors import UnknownName
 from evalstone.report.view import FOOTER, Cell, Column, Section, View, table, words
@@ -29,21 +30,23 @@ class OneSample:
     run: str
     """The ID of the run."""
     key: str
+    """The sample's ID, with the number of the trial if there are several: `q1 #2`."""
     sample: Sample | None
-    """None if the run has no texts."""
+    """The sample; None if the run has no texts."""
     records: tuple[Record, ...]
+    """Its records."""
+    asked: Mapping[str, Prompts] = field(default_factory=dict[str, Prompts])
+    """What the judges were asked, by the signature of the scorer."""
 
-    def to_dict(self, prompts: Mapping[str, Prompts]) -> dict[str, Any]:
-        """The sample, its records and what their judges were asked, as plain data.
-
-        prompts: what was asked, by the signature of the scorer.
-        """
+    def to_dict(self) -> dict[str, Any]:
+        """The sample, its records and what their judges were asked, as plain data."""
         return {
+            "format": SCORED_SAMPLE_FORMAT,
             "run": self.run,
             "key": self.key,
             "sample": None if self.sample is None else sample_row(self.sample),
             "records": [record.to_dict() for record in self.records],
-            "asked": {signature: each.to_dict() for signature, each in prompts.items()},
+            "asked": {signature: each.to_dict() for signature, each in self.asked.items()},
         }
 
 
@@ -62,14 +65,14 @@ def one_sample(run: Run, key: str) -> OneSample:
     return OneSample(run.id, key, sample, tuple(run.records[place] for place in places))
 
 
-def one_sample_view(run: Run, found: OneSample, prompts: Mapping[str, Prompts]) -> View:
-    """A sample in full. prompts: what its judges were asked, by the signature of the scorer."""
+def one_sample_view(run: Run, found: OneSample) -> View:
+    """A sample in full."""
     infos = {info.signature: info for info in run.scorers}
     values = [value for record in found.records if (value := goodness(record, infos[record.signature])) is not None]
     mean = sum(values) / len(values) if values else None
     keeps = bool(run.keeps_reasoning)
     whole = sample_view(
-        found.key, found.sample, found.records, infos, run.titles, mean, keeps_reasoning=keeps, prompts=prompts
+        found.key, found.sample, found.records, infos, run.titles, mean, keeps_reasoning=keeps, prompts=found.asked
     )
     scores = [
         (Cell(outcome.title), Cell(outcome.text, outcome.tone), Cell(outcome.reason, quoted=True))
