@@ -29,6 +29,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.live import coverage
 from evalstone.live import drift as live_drift
 from evalstone.results.several_runs import Experiment
+from evalstone.results.views.one_sample import one_sample
 from evalstone.scale import merge, score_shard
 from evalstone.types import scorer_name
 from evalstone.types.metadata import StoredCell
@@ -65,9 +66,11 @@ CALLS = {
     "check": "check outputs.jsonl",
     "ci": "ci ci.toml --baseline base --ledger l.db -q",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
+    "score by several scorers": "score -s faithfulness -s contains --output Rome. --context Rome. --ledger new.db",
     "import": "import results.json --ledger new.db",
     "merge": "merge m",
     "report": "report a --slice-by kind",
+    "report of one sample": "report a --sample s1",
     "compare": "compare a b --slice-by kind",
     "drift": "drift a a2",
     "gate": "gate a --min given=0.6",
@@ -82,6 +85,8 @@ CALLS = {
     "ledger info": "ledger info --ledger l.db",
     "ledger scores": "ledger scores --ledger l.db --limit 2",
 }
+OTHER_CALLS = {"run an experiment", "report of one sample", "score by several scorers"}
+"""Those of a command that is called in another way, too."""
 IMPORTED = Path(__file__).parents[1] / "compat" / "imports" / "promptfoo" / "results.json"
 FORMATS = ("html", "markdown", "csv", "json")
 
@@ -105,7 +110,7 @@ def options_of(command: Command) -> set[str]:
 def test_a_command_takes_all_formats_or_prints_no_result() -> None:
     taking = {name for name, command in commands().items() if options_of(command) >= {*FORMATS}}
     assert taking == commands().keys() - WITHOUT_RESULT.keys()
-    assert taking == {name for name in CALLS if "dry run" not in name} - {"run an experiment"}
+    assert taking == {name for name in CALLS if "dry run" not in name} - OTHER_CALLS
     assert len(dataclasses.fields(Outputs)) == len(FORMATS)
 
 
@@ -209,6 +214,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "import": lambda at: es.import_results(at / "results.json", ledger=None).to_dict(),
     "merge": lambda at: merge(at / "m").to_dict(),
     "report": lambda at: with_slices(es.read_run(at / "a"), "kind"),
+    "report of one sample": lambda at: one_sample(es.read_run(at / "a"), "s1").to_dict(),
     "compare": lambda at: dataclasses.replace(
         es.compare(es.read_run(at / "a"), es.read_run(at / "b"), slice_by="kind"), names={"A": "a", "B": "b"}
     ).to_dict(),

@@ -241,6 +241,41 @@ def test_one_sample_is_scored_and_can_be_printed_as_json(tmp_path: Path, evalsto
     assert "faithfulness needs context" in skipped.stdout
 
 
+def test_one_sample_is_scored_by_every_scorer_that_is_named(evalstone: Evalstone) -> None:
+    words = (
+        "score",
+        "-s",
+        "exact_match",
+        "-s",
+        "faithfulness",
+        "-s",
+        "contains",
+        "--output",
+        "Rome.",
+        "--reference",
+        "Rome.",
+    )
+    done = evalstone(*words)
+    assert done.returncode == 0
+    blocks = [block.splitlines() for block in done.stdout.split("\n\n")]
+    assert [block[0] for block in blocks] == ["Scores", "exact_match", "faithfulness", "contains"]
+    assert blocks[1][1] == blocks[3][1] == "1 of 1"
+    assert blocks[2][1:] == ["skipped: faithfulness needs context"]
+    lines = [json.loads(line) for line in evalstone(*words, "--json").stdout.splitlines()]
+    assert [(line["scorer"], line["value"]) for line in lines] == [
+        ("exact_match", 1.0),
+        ("faithfulness", None),
+        ("contains", 1.0),
+    ]
+    assert len(evalstone(*words, "--csv", "-").stdout.splitlines()) == 4
+    failing = ("-s", "sample_checks", "-s", "regex(pattern='x')")
+    assert evalstone("score", *failing, "--output", "x").returncode == 0
+    thinking = evalstone(
+        "score", "-s", "contains(expected=x)", "-s", "json_valid", "--output", "<think>x</think>y"
+    ).stdout
+    assert thinking.count("model's reasoning") == 1
+
+
 def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) -> None:
     listed = evalstone("scorers")
     assert "context_precision" in listed.stdout
@@ -315,7 +350,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "data.jsonl", "--concurrency", "0"], "--concurrency"),
         (["run", "data.jsonl", "--wait"], "--wait requires --batch"),
         (["scorers", "--from", "regas"], "did you mean ragas"),
-        (["runs", "nowhere"], "there is no folder nowhere"),
+        (["runs", "nowhere"], "there is no folder 'nowhere'"),
     ],
 )
 def test_a_wrong_call_ends_with_exit_code_2_and_says_what_to_mend(

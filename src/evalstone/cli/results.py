@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
+from evalstone._core.display import quoted
 from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
@@ -148,7 +149,7 @@ def _sample_report(run: evalstone.Run, key: str, own: Sequence[Scorer], outputs:
     with phase("making the report"):
         found = one_sample(run, key)
         keeps = bool(run.keeps_reasoning)
-        prompts = prompts_behind(
+        asked = prompts_behind(
             found.records,
             found.sample,
             run.scorers,
@@ -156,8 +157,9 @@ def _sample_report(run: evalstone.Run, key: str, own: Sequence[Scorer], outputs:
             asking=run.asking,
             own={each.signature: each for each in own},
         )
-        view = one_sample_view(run, found, prompts)
-    present(view, formats(view, outputs, found.to_dict(prompts)))
+        found = replace(found, asked=asked)
+        view = one_sample_view(run, found)
+    present(view, formats(view, outputs, found.to_dict()))
     return ExitCode.OK
 
 
@@ -207,7 +209,7 @@ def _labels_of_runs(
         letter, sign, rest = text.partition(":")
         if not sign or letter not in by_letter:
             known = " or ".join(by_letter)
-            raise ConfigError(f"--labels takes RUN:SCORER=FILE, where RUN is {known}, not {text!r}")
+            raise ConfigError(f"--labels takes RUN:SCORER=FILE, where RUN is {known}, not {quoted(text)}")
         scorer, file = _scorer_and_file(by_letter[letter], rest, form="RUN:SCORER=FILE")
         of_run = labels.setdefault(letter, {})
         _check_once(of_run, scorer, f"--labels {text}")
@@ -234,7 +236,7 @@ def _scorer_and_file(
     if len(run.scorers) == 1 and (not signs or Path(text).exists()):
         return run.titles[run.scorers[0].signature], text
     known = ", ".join(run.titles.values())
-    raise ConfigError(f"{option} takes {form}, where SCORER is one of {known}, not {text!r}")
+    raise ConfigError(f"{option} takes {form}, where SCORER is one of {known}, not {quoted(text)}")
 
 
 def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]:
@@ -525,7 +527,7 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
 
     folder = Path(name)
     if not is_folder(name):
-        raise ConfigError(f"there is no folder {name or repr(name)}")
+        raise ConfigError(f"there is no folder {quoted(name)}")
     for file in sorted({*folder.glob(SUMMARY), *folder.glob(f"*/{SUMMARY}")}):
         summary = read_summary(file.parent)
         if summary.get("kind", "evaluation") == "evaluation":

@@ -106,7 +106,9 @@ def demo(out: options.Out = "results/demo", ledger: options.Ledger = None, *, ou
 
 
 def score(
-    scorer: Annotated[str, option("--scorer -s SCORER", "Options", options.A_SCORER, complete=completion.scorers)],
+    scorers: Annotated[
+        list[str], option("--scorer -s SCORER", "Options", options.A_SCORER, complete=completion.scorers)
+    ],
     output: Annotated[Value, option("--output TEXT", "Data", "The answer to score.")] = None,
     input: Annotated[Value, option("--input TEXT", "Data", "The question.")] = None,
     context: Annotated[Values, option("--context TEXT", "Data", "A retrieved passage.")] = None,
@@ -121,12 +123,14 @@ def score(
     otel: options.Otel = False,
 ) -> int:
     """Score one sample."""
+    from evalstone._core import sync
     from evalstone._core.reasoning import begins_with_reasoning
+    from evalstone.api import ascore_each, plan_for_one
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.run_notes import reasoning_note
-    from evalstone.results.views.record import record_view
+    from evalstone.results.views.record import records_view
 
-    (spec,) = values.scorer_specs([scorer])
+    specs = values.scorer_specs(scorers)
     sample = {
         "input": input,
         "output": output,
@@ -135,23 +139,25 @@ def score(
         "instructions": instructions,
     }
     with values.exporting(otel), interruptible():
-        record = evalstone.score(
-            spec,
+        plan = plan_for_one(
             {name: value for name, value in sample.items() if value is not None},
+            {},
+            specs,
             judge=values.judge_spec("lexical" if judge is None else judge, base_url),
-            ledger=DEFAULT_LEDGER if ledger is None else ledger,
             keep_reasoning=keep_reasoning,
         )
+        records = sync.run(ascore_each(plan, ledger=DEFAULT_LEDGER if ledger is None else ledger))
     begins = output is not None and begins_with_reasoning(output)
-    view = record_view(record, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
+    view = records_view(records, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
 
     def csv() -> Iterable[str]:
         from evalstone.results.views.sample_rows import record_rows
 
-        return record_rows(record).csv_lines()
+        return record_rows(records).csv_lines()
 
-    present(view, formats(view, outputs, record.to_dict(), csv=csv))
-    return ExitCode.INCOMPLETE if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
+    present(view, formats(view, outputs, *(record.to_dict() for record in records), csv=csv))
+    failed = any(isinstance(record.outcome, evalstone.Failed) for record in records)
+    return ExitCode.INCOMPLETE if failed else ExitCode.OK
 
 
 def _run(

@@ -70,9 +70,9 @@ def run_rows(run: Run) -> SampleRows:
     return SampleRows((*RUN_COLUMNS, *_named(names)), rows)
 
 
-def record_rows(record: Record) -> SampleRows:
-    """A record, with the columns of a run."""
-    return SampleRows(RUN_COLUMNS, [_record_row(record, None)])
+def record_rows(records: Iterable[Record]) -> SampleRows:
+    """Records, with the columns of a run."""
+    return SampleRows(RUN_COLUMNS, [_record_row(record, None) for record in records])
 
 
 def cases_of(run: Run) -> Iterator[tuple[Sequence[int], Sample | None]]:
