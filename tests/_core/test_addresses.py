@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate, load, parse_judge
-from evalstone._core.addresses import beside, find, is_address, origins
+from evalstone._core.addresses import beside, find, is_address, meant_by, origins
 from evalstone.errors import ConfigError, DataError
 from evalstone.judges import ModelJudge, Panel
 from evalstone.scorers import EmbeddingSimilarity, parse_scorer
@@ -115,6 +115,32 @@ def test_the_nearest_module_file_and_name_are_suggested() -> None:
             find(address, "the judge")
         assert error.value.kind == kind
         assert str(error.value).endswith(near)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("my.short", ["my.py:short"]),
+        ("my.py.short", ["my.py:short"]),
+        ("a.my.Short", ["a/my.py:Short"]),
+        ("other.short", ["other:short"]),
+        ("my.py", ["my.py:NAME"]),
+        ("short", []),
+        ("gpt-5.1", []),
+        ("a b.c", []),
+    ],
+)
+def test_a_name_with_dots_may_be_meant_as_an_address(name: str, meant: list[str]) -> None:
+    write("my.py", "")
+    write("a/my.py", "")
+    assert meant_by(name) == meant
+
+
+def test_an_unknown_scorer_or_judge_with_a_dot_is_suggested_as_an_address() -> None:
+    write("my.py", "")
+    for parse, what in ((parse_scorer, "scorer"), (parse_judge, "judge")):
+        with pytest.raises(ConfigError, match=rf"^unknown {what} 'my\.short'; did you mean my\.py:short\?"):
+            parse("my.short")
 
 
 def test_the_folder_of_a_file_comes_before_the_current_one_and_is_not_on_the_path() -> None:

@@ -165,6 +165,8 @@ class Declared:
     optional: Annotated[int | None, Range(1)] | None = None
     names: Annotated[Sequence[str], TEXTS] = ()
     plain: int = 0
+    share_of: float | None = None
+    items: tuple[str, ...] = ()
     unknown: Nowhere = None  # type: ignore[name-defined]  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
 
     def __post_init__(self) -> None:
@@ -187,6 +189,16 @@ def test_a_class_of_the_users_own_is_checked_for_what_it_declares(field: str, va
     with refused(field, allowed):
         Declared(**{field: value})
     assert allowed_values(Declared)[field] == allowed
+
+
+def test_what_is_not_checked_is_shown_by_its_type():
+    shown = allowed_values(Declared)
+    assert (shown["plain"], shown["share_of"], shown["items"]) == (
+        "a whole number",
+        "a finite number",
+        "a list of texts",
+    )
+    assert shown["unknown"] == ""
 
 
 def test_plain_types_of_the_users_own_classes_are_not_checked():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import PureWindowsPath
+
 import pytest
 
-from evalstone._core.display import count, limits, money, p_value, percent, safe, sentence, signed, visible
+from evalstone._core.display import count, limits, money, p_value, percent, quoted, safe, sentence, signed, visible
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,20 @@ from evalstone._core.display import count, limits, money, p_value, percent, safe
 )
 def test_what_hides_or_turns_text_is_written_out(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("C:\\data\\a.jsonl", "'C:\\data\\a.jsonl'"),
+        (PureWindowsPath("C:\\a b"), "'C:\\a b'"),
+        ("it's", '"it\'s"'),
+        ("a\nb\x1b", "'a\\nb\\x1b'"),
+        ("", "''"),
+    ],
+)
+def test_a_path_is_quoted_as_the_user_writes_it(path: object, shown: str) -> None:
+    assert quoted(path) == shown
 
 
 WRITTEN = [

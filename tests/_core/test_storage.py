@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,7 +119,23 @@ def test_files_are_listed_by_name_without_those_being_written(tmp_path: Path) ->
 
 def test_the_address_of_a_local_file_is_its_path() -> None:
     assert Location.of("file:///data/a.jsonl").path == "/data/a.jsonl"
+    assert Location.of("file://localhost/data/a.jsonl").path == "/data/a.jsonl"
+
+
+def test_a_drive_is_only_read_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone._core.storage.os", SimpleNamespace(**{**vars(os), "name": "nt"}))
     assert Location.of("file:///C:/data/a.jsonl").path == "C:/data/a.jsonl"
+    monkeypatch.undo()
+    with pytest.raises(
+        ConfigError, match=r"^file:///C:/data/a\.jsonl is on a drive of Windows, which this system doesn't"
+    ):
+        Location.of("file:///C:/data/a.jsonl")
+
+
+@pytest.mark.parametrize("address", ["file://data/a.jsonl", "file://./a.jsonl", "file://C:/a.jsonl", "file://"])
+def test_the_address_of_a_local_file_is_absolute(address: str) -> None:
+    with pytest.raises(ConfigError, match="has no absolute path after file://"):
+        Location.of(address)
 
 
 def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:

@@ -121,6 +121,19 @@ def test_a_long_text_of_our_own_is_shown_whole_and_one_of_a_user_is_cut() -> Non
     assert shown.endswith("…")
 
 
+@pytest.mark.parametrize("width", [20, 100])
+def test_no_line_of_a_table_ends_with_spaces(width: int) -> None:
+    grid = Grid("name", "note")
+    for row in (("one", "some words that may wrap"), ("two", "x"), ("three", ""), ("", "")):
+        grid.add_row(*row)
+    out = io.StringIO()
+    Console(file=out, width=width).print(grid)
+    lines = out.getvalue().split("\n")
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "three" in lines
+    assert any(line.split() == ["two", "x"] for line in lines)
+
+
 def test_numbers_stay_on_one_line_as_long_as_words_can_wrap() -> None:
     grid = Grid("name", "interval", "note")
     grid.add_row("one", "0.123 to 0.456", "some words that may wrap")

@@ -180,7 +180,8 @@ def test_trials_are_folded_with_the_spread_of_their_scores(tmp_path: Path) -> No
     assert '<details class="trials">' in page.text
     scored = [value for value in values if value is not None]
     mean = sum(scored) / len(scored)
-    assert f"Trial 2 of 4 mean {mean:.2f}, from {min(scored):.2f} to {max(scored):.2f}" in page.words
+    said = f"mean {mean:.2f}, lowest {min(scored):.2f}, highest {max(scored):.2f}"
+    assert f"Trial 2 of 4 scores from 0 (worst) to 1 (best): {said}" in page.words
     assert page.text.count("<circle") == len(scored)
     assert len(page.links("/samples/s%20%23")) >= 4
     assert page.links("/samples/s%20%232$")[0] == sample_address(made.id, "s #2")

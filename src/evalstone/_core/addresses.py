@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, cast
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, quoted
 from evalstone._core.files import home_expanded
 from evalstone._core.json import content_hash
 from evalstone.errors import (
@@ -58,6 +58,20 @@ _PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
 def is_address(text: object) -> bool:
     """Whether a text has the form of an address."""
     return isinstance(text, str) and bool(_MODULE.fullmatch(text.strip()) or _FILE.fullmatch(text.strip()))
+
+
+def meant_by(name: str) -> list[str]:
+    """The address that a name with dots stands for: `my.py:short`, of `my.short` or `my.py.short`, if there is such a
+    file, else `my:short`; `my.py:NAME` of `my.py`. Empty for a name that is none of code."""
+    name = name.strip()
+    if name.endswith(".py"):
+        return [f"{name}:NAME"]
+    module, dot, last = name.rpartition(".")
+    module = module.removesuffix(".py")
+    if not dot or not _MODULE.fullmatch(f"{module}:{last}"):
+        return []
+    file = f"{module.replace('.', '/')}.py"
+    return [f"{file if (folder() / file).is_file() else module}:{last}"]
 
 
 @contextmanager
@@ -109,7 +123,7 @@ def find(address: str, what: str) -> Any:
                 raise ConfigError(error, hint) from None
             raise
     else:
-        raise ConfigError(invalid(what, FORMS, address))
+        raise ConfigError(invalid(what, FORMS, address, quoted(address)))
     seen.append((what, _file(module)))
     return value
 

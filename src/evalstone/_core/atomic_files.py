@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from evalstone._core.display import quoted
 from evalstone._core.files import cannot_write, lock, private
 
 TEMPORARY = ".evalstone.tmp"
@@ -42,7 +43,7 @@ def replacing(path: str | Path) -> Generator[BinaryIO]:
             finally:
                 Path(file.name).unlink(missing_ok=True)
     except OSError as error:
-        raise cannot_write(f"cannot write {str(path)!r}", error) from error
+        raise cannot_write(f"cannot write {quoted(path)}", error) from error
 
 
 def check_writable(path: str | Path) -> None:
@@ -60,7 +61,7 @@ def check_writable(path: str | Path) -> None:
             with _beside(target) as file:
                 Path(file.name).unlink()
     except OSError as error:
-        raise cannot_write(f"cannot write {str(path)!r}", error) from None
+        raise cannot_write(f"cannot write {quoted(path)}", error) from None
 
 
 def _beside(target: Path) -> BinaryIO:

@@ -15,7 +15,7 @@ import itertools
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, cast, get_args, get_origin
 
@@ -126,8 +126,14 @@ def check_flags(**flags: object) -> None:
 
 
 def allowed_values(kind: Any) -> dict[str, str]:
-    """The fields of a dataclass that can be passed, each with what it may be, or "" if that is anything."""
-    return {declared.name: declared.rule.words for declared in _declared(kind)}
+    """The fields of a dataclass that can be passed, each with what it may be, or "" if that is anything.
+
+    What isn't checked in a class of the user's own is in the words of its type.
+    """
+    return {
+        declared.name: declared.rule.words or next(filter(None, _type_words(kind, declared.name)), "")
+        for declared in _declared(kind)
+    }
 
 
 def _refuse(name: str, value: Any, rule: Rule, label: str = "", *, secret: bool = False) -> NoReturn:
@@ -156,26 +162,40 @@ def _declared(kind: Any) -> Sequence[_Declared]:
 
 def _field_rule(kind: type[Any], name: str) -> Rule:
     """What a field must be: the first rule of the class that declares it and of those whose field it declares again."""
-    declared = {  # a field that a subclass inherits is the same object in both
+    rules = (_rule_of(base, field) for base, field in _declarations(kind, name))
+    return next((rule for rule in rules if rule is not ANYTHING), ANYTHING)
+
+
+def _type_words(kind: type[Any], name: str) -> Iterator[str]:
+    """What a field is by its type, as the classes declare it."""
+    for base, field in _declarations(kind, name):
+        yield _rule(_hint_of(base, field)).words
+
+
+def _declarations(kind: type[Any], name: str) -> Iterable[tuple[type[Any], dataclasses.Field[Any]]]:
+    """The class that declares a field, and those whose field it declares again, each with the field."""
+    return {  # a field that a subclass inherits is the same object in both
         id(field): (base, field)
         for base in kind.__mro__
         if (field := vars(base).get("__dataclass_fields__", {}).get(name)) is not None
-    }
-    rules = (_rule_of(base, field) for base, field in declared.values())
-    return next((rule for rule in rules if rule is not ANYTHING), ANYTHING)
+    }.values()
 
 
 @functools.cache
 def _rule_of(owner: type[Any], field: dataclasses.Field[Any]) -> Rule:
-    is_ours = owner.__module__.partition(".")[0] == _PACKAGE
-    hint: Any = field.type
-    if isinstance(hint, str):
-        names = getattr(sys.modules.get(owner.__module__), "__dict__", {})
-        try:
-            hint = eval(hint, names, vars(owner))  # noqa: S307 - as typing.get_type_hints does for a whole class
-        except (NameError, AttributeError, TypeError, SyntaxError):
-            return ANYTHING  # its types are known to type checkers only, or inside a function
+    is_ours, hint = owner.__module__.partition(".")[0] == _PACKAGE, _hint_of(owner, field)
     return _rule(hint) if is_ours or _is_explicit(hint) else ANYTHING
+
+
+def _hint_of(owner: type[Any], field: dataclasses.Field[Any]) -> Any:
+    """The type of a field; Any if it is known to type checkers only, or inside a function."""
+    if not isinstance(field.type, str):
+        return field.type
+    names = getattr(sys.modules.get(owner.__module__), "__dict__", {})
+    try:
+        return eval(field.type, names, vars(owner))  # noqa: S307 - as typing.get_type_hints does for a whole class
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return Any
 
 
 def _is_explicit(hint: Any) -> bool:

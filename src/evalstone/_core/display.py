@@ -195,6 +195,12 @@ def escaped(text: object) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(text))
 
 
+def quoted(path: object) -> str:
+    """A path or a command in quotes, as the user writes it: its repr has the backslashes of Windows twice."""
+    text = escaped(path)
+    return f'"{text}"' if "'" in text and '"' not in text else f"'{text}'"
+
+
 def shortlist(names: Iterable[str], *, most: int = 12) -> str:
     """The first `most` names, joined by commas: "a, b, c and 3 more"."""
     safe_names = [named(name) for name in names]

@@ -10,6 +10,7 @@ import errno
 import functools
 import importlib
 import io
+import os
 import re
 import secrets
 import stat
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from evalstone._core.atomic_files import TEMPORARY, replacing
+from evalstone._core.display import quoted
 from evalstone._core.files import cannot_write, home_expanded, make_folder
 from evalstone.errors import ConfigError, MissingDependency, StorageError, unknown
 
@@ -63,6 +65,18 @@ def check_address(address: str) -> None:
         )
 
 
+def _path_of_file(address: str) -> str:
+    """The path in a `file` address. Raises ConfigError for one that isn't absolute, or not one on this system."""
+    path = address.partition("://")[2].removeprefix("localhost")
+    if not path.startswith("/"):
+        raise ConfigError(f"{address} has no absolute path after file://, as file:///data/answers.jsonl has")
+    if _DRIVE.match(path):
+        if os.name != "nt":
+            raise ConfigError(f"{address} is on a drive of Windows, which this system doesn't have")
+        return path[1:]
+    return path
+
+
 @dataclass(frozen=True)
 class Location:
     """A file or a folder.
@@ -95,8 +109,7 @@ class Location:
             return cls(str(home_expanded(text)))
         scheme = text.partition("://")[0]
         if scheme == "file":
-            path = text.partition("://")[2]
-            return cls(path[1:] if _DRIVE.match(path) else path)
+            return cls(_path_of_file(text))
         if scheme in ("http", "https"):
             raise ConfigError(f"{text} can't be read over HTTP: download the file and name its path")
         if scheme not in _SCHEMES:
@@ -218,7 +231,7 @@ class Location:
             try:
                 make_folder(path.parent)
             except OSError as error:
-                raise cannot_write(f"cannot write {str(self)!r}", error) from None
+                raise cannot_write(f"cannot write {quoted(self)}", error) from None
             with replacing(path) as file:
                 _write(content, file)
             return
@@ -249,7 +262,7 @@ class Location:
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                raise cannot_write(f"cannot delete {str(self)!r}", error) from None
+                raise cannot_write(f"cannot delete {quoted(self)}", error) from None
         elif self.found() is not None:
             self._call(lambda: self._system.delete_file(self.path), writing=True)
 
@@ -268,7 +281,7 @@ class Location:
                 raise self._unreadable(error) from None
             message = " ".join(str(error).split())
             kind = ConfigError if error.errno in (errno.ENOENT, errno.EACCES) else StorageError
-            raise kind(f"cannot write {str(self)!r}: {message}") from None
+            raise kind(f"cannot write {quoted(self)}: {message}") from None
 
     def _unreadable(self, error: Exception) -> ConfigError:
         said = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__

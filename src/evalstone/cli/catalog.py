@@ -61,6 +61,7 @@ def scorers(
     or page, in any spelling, or several words: evalstone scorers --from deepeval GEval, or evalstone scorers --from
     deepeval GEval criteria.
     """
+    from evalstone._core.addresses import meant_by
     from evalstone.scorers import SCORERS, parse_scorers
     from evalstone.scorers import described as of
     from evalstone.scorers.registry import PLUGINS, TEMPLATES, plugged_in
@@ -86,7 +87,7 @@ def scorers(
             described = of.Described(scorer.name, type(scorer))
         else:
             scorer_specs([name])
-            raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()]))
+            raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()], meant=meant_by(name)))
     if not deliver(json_lines(as_json, described.to_dict())):
         _describe_scorer(described)
     return ExitCode.OK

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
-from evalstone._core.display import ended, named, safe, sentence
+from evalstone._core.display import ended, named, quoted, safe, sentence
 from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import COMMAND_LINE, TOML, Hint, Setting, WordingPart
 from evalstone._core.phases import phase
@@ -88,7 +88,7 @@ def ci(
     Reads evalstone.toml, which evalstone init writes. On GitHub, the result is added to the summary of the step.
     """
     if not config.endswith(".toml"):
-        raise ConfigError(invalid("FILE", "a TOML file that describes the run", config))
+        raise ConfigError(invalid("FILE", "a TOML file that describes the run", config, quoted(config)))
     if config == CONFIG and not is_file(config):
         raise ConfigError(f"there is no {CONFIG} in this folder; evalstone init writes one")
     given: dict[str, Any] = {"baseline": baseline, "allow_mismatch": allow_mismatch or None, "ledger": ledger}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
-from evalstone._core.display import count, safe
+from evalstone._core.display import count, quoted, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.sizes import MOST_EXAMPLES
 from evalstone.cli import completion, options
@@ -335,7 +335,7 @@ def _wordings(named: list[str]) -> tuple[list[str], list[str]]:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"--wording takes a text file, strict or lenient; {each!r} can't be read: {reason}"
+                f"--wording takes a text file, strict or lenient; {quoted(each)} can't be read: {reason}"
             ) from None
     return texts, files
 

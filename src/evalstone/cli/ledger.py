@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from evalstone._core.display import count, safe
+from evalstone._core.display import count, quoted, safe
 from evalstone._core.files import file_values
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.phases import phase
@@ -138,7 +138,7 @@ def export(
     if what == "labels":
         return _export_labels(to, suffix, _existing(ledger), run, scorer, by_hand=by_hand)
     if suffix not in (".jsonl", ".parquet"):
-        raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
+        raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {quoted(to)}")
     if suffix == ".parquet" and what == "all":
         raise ConfigError("a Parquet file has one kind of row: add --what answers or --what records")
     with Ledger(_existing(ledger)) as opened:
@@ -177,7 +177,7 @@ def _export_labels(to: str, suffix: str, ledger: str, name: str, scorer: str | N
     from evalstone.ledger.store import Ledger
 
     if suffix not in (".csv", ".jsonl"):
-        raise ConfigError(f"the name of a label file must end in .csv or .jsonl, not {to!r}")
+        raise ConfigError(f"the name of a label file must end in .csv or .jsonl, not {quoted(to)}")
     run = find_run(name, ledger)
     info = run.scorers[0] if scorer is None else scorer_named(scorer, run.scorers, "--scorer")
     with Ledger(ledger, read_only=True) as opened:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from evalstone._core.display import quoted
 from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
 from evalstone.cli.options import Values, argument, option
@@ -39,7 +40,7 @@ def mcp(
 
     for name in folders or ():
         if not is_folder(name):
-            raise ConfigError(f"there is no folder {name!r}")
+            raise ConfigError(f"there is no folder {quoted(name)}")
     url = DEFAULT_LEDGER if ledger is None else ledger
     if ledger is not None or not folders:
         existing(url)

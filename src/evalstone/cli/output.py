@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from evalstone._core import phases
-from evalstone._core.display import UNLIMITED, safe, visible
+from evalstone._core.display import UNLIMITED, quoted, safe, visible
 from evalstone._core.garbage import rare_collections
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.redaction import masked, redacted
@@ -222,7 +222,8 @@ def check_inputs_stay(outputs: Mapping[str, str], inputs: Iterable[object]) -> N
             for option, file in written.items():
                 if file in read:
                     raise ConfigError(
-                        f"{option} would overwrite {outputs[option]!r}, which is read; use another file for {option}"
+                        f"{option} would overwrite {quoted(outputs[option])}, which is read; "
+                        f"use another file for {option}"
                     )
 
 
@@ -244,7 +245,7 @@ def _check_distinct(files: Mapping[str, str]) -> None:
         path = Path(file).resolve()
         # Devices such as /dev/null take any number of them.
         if file != STDOUT and (path.is_file() or not path.exists()) and (other := names.setdefault(path, name)) != name:
-            raise ConfigError(f"--{other} and --{name} can't be written to the same file, {file!r}")
+            raise ConfigError(f"--{other} and --{name} can't be written to the same file, {quoted(file)}")
 
 
 def _to_stdout(files: Mapping[str, str]) -> list[str]:

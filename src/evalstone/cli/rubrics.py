@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from evalstone._core.display import count, ended, safe
+from evalstone._core.display import count, ended, quoted, safe
 from evalstone.cli import options
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import FILE, option
@@ -41,7 +41,7 @@ def rubrics(
     if judge is None:
         raise ConfigError(absent("--judge", "rubrics needs a judge that writes text; name one: --judge openai/gpt-5.1"))
     if not out.endswith((".jsonl", ".ndjson")):
-        raise ConfigError(f"--out takes a file of JSON Lines, such as with-rubrics.jsonl, not {safe(out, 200)!r}")
+        raise ConfigError(f"--out takes a file of JSON Lines, such as with-rubrics.jsonl, not {quoted(out)}")
     resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
         done = write_rubrics(

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 import evalstone
-from evalstone._core.display import count, excerpt, named, safe
+from evalstone._core.display import count, excerpt, named, quoted, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.times import iso_time
 from evalstone.cli import completion, handled, options
@@ -94,7 +94,9 @@ def traces(
     if out is not None:
         check_writable(out)
         if Path(out).is_file() and ((Path(file).exists() and Path(file).samefile(out)) or has_traces(Path(out))):
-            raise ConfigError(f"{out!r} contains traces, which a dataset would overwrite; use another file for --out")
+            raise ConfigError(
+                f"{quoted(out)} contains traces, which a dataset would overwrite; use another file for --out"
+            )
     try:
         dataset = evalstone.load(file)
     except DataError as error:

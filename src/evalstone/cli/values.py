@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.addresses import beside, is_address
-from evalstone._core.display import joined
+from evalstone._core.display import joined, quoted
 from evalstone._core.front_ends import Setting
 from evalstone._core.times import duration
 from evalstone.cli.output import prints_to_stderr, to_stderr
@@ -227,7 +227,12 @@ def own_scorers(addresses: Iterable[str] | None) -> list[Scorer]:
     for address in (addresses := list(addresses)):
         if not is_address(address):
             raise ConfigError(
-                invalid(Setting("scorer"), "the address of your own code, such as my_scorers.py:Polite", address)
+                invalid(
+                    Setting("scorer"),
+                    "the address of your own code, such as my_scorers.py:Polite",
+                    address,
+                    quoted(address),
+                )
             )
     return [parse_scorer(each) for each in scorer_specs(addresses)]
 

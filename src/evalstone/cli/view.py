@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
+from evalstone._core.display import quoted
 from evalstone._core.environment import expanded
 from evalstone._core.front_ends import Setting
 from evalstone.cli import completion, options
@@ -123,7 +124,9 @@ def view(
         with Ledger(url, read_only=True) as opened:
             row = find_row(opened, names[0])
         if row is None:
-            raise ConfigError(f"there is no results folder {names[0]!r}, and no run of that ID or name in the ledger")
+            raise ConfigError(
+                f"there is no results folder {quoted(names[0])}, and no run of that ID or name in the ledger"
+            )
         path = run_address(row.id)
     elif len(files) == 1 and (said := experiment_in(Path(files[0]))) is not None:
         path = experiment_address(said.name)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from evalstone._core.display import quoted
 from evalstone._core.files import private, row_limit, text_pieces
 from evalstone._core.front_ends import Setting, Wording
 from evalstone.agents.formats.records import is_telemetry
@@ -100,9 +101,9 @@ class Export:
             if _identity(status) == self._noted.file and status.st_size >= self._noted.size:
                 end = self._matched(file)
             elif status.st_size and not _begins_with_traces(file):
-                raise ConfigError(f"{str(self._path)!r} exists and has no traces; ", _ANOTHER_FILE)
+                raise ConfigError(f"{quoted(self._path)} exists and has no traces; ", _ANOTHER_FILE)
             if file.seek(0, os.SEEK_END) > end and _last_byte(file) != b"\n":
-                raise ConfigError(f"{str(self._path)!r} ends with an unfinished line; ", _ANOTHER_FILE)
+                raise ConfigError(f"{quoted(self._path)} ends with an unfinished line; ", _ANOTHER_FILE)
         except BaseException:
             file.close()
             raise

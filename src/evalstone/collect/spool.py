@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core import sync
-from evalstone._core.display import safe
+from evalstone._core.display import quoted, safe
 from evalstone._core.files import cannot_write, private
 from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import masked
@@ -145,7 +145,7 @@ class Spool:
         self.export_error = ""
         """Why the last parts aren't in the file of traces; "" if they are."""
         if out.exists() and not out.is_file():
-            raise ConfigError(f"cannot write {str(out)!r}: it is no file; name one with ", Setting("out", ...))
+            raise ConfigError(f"cannot write {quoted(out)}: it is no file; name one with ", Setting("out", ...))
         try:
             # Closing a file releases all locks that the process has on it, so only a new one is opened here.
             with contextlib.suppress(FileExistsError):
@@ -163,9 +163,9 @@ class Spool:
                 self._connection.close()
                 raise
         except OSError as error:
-            raise cannot_write(f"cannot write {str(out)!r}", error) from None
+            raise cannot_write(f"cannot write {quoted(out)}", error) from None
         except sqlite3.Error as error:
-            raise cannot_write(f"cannot write {str(out)!r}", self._explained(error)) from None
+            raise cannot_write(f"cannot write {quoted(out)}", self._explained(error)) from None
 
     def _prepare(self) -> None:
         connection = self._connection
@@ -179,7 +179,7 @@ class Spool:
             )
             connection.execute("COMMIT")
             if tables and (kind, version) != (_APPLICATION, _VERSION):
-                raise ConfigError(f"{str(self.path)!r} exists and is no spool of this version; move it away")
+                raise ConfigError(f"{quoted(self.path)} exists and is no spool of this version; move it away")
             if not tables:
                 connection.executescript(_SCHEMA)
             for setting in (
@@ -191,9 +191,9 @@ class Spool:
                 connection.execute(f"PRAGMA {setting}").fetchone()
         except sqlite3.Error as error:
             if _code(error) == sqlite3.SQLITE_BUSY:
-                raise ConfigError(f"{str(self.path)!r} is being written to by another process") from None
+                raise ConfigError(f"{quoted(self.path)} is being written to by another process") from None
             if _code(error) == sqlite3.SQLITE_NOTADB:
-                raise ConfigError(f"{str(self.path)!r} exists and is no spool; move it away") from None
+                raise ConfigError(f"{quoted(self.path)} exists and is no spool; move it away") from None
             raise
 
     def _resume(self) -> None:

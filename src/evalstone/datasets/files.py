@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
+from evalstone._core.display import count, escaped, excerpt, named, nearest, quoted, shortlist
 from evalstone._core.files import (
     ByteStream,
     Expansion,
@@ -162,7 +162,7 @@ def find(path: str | os.PathLike[str]) -> DataFile:
         if found is None or (local is not None and not local.exists()):
             raise DataError(f"{shown} does not exist" if local is None else _missing(local))
     except OSError as error:
-        raise DataError(f"{excerpt(str(path))} cannot be read: {error.strerror}") from None
+        raise DataError(f"{quoted(path)} cannot be read: {error.strerror}") from None
     return DataFile.at(found)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evalstone._core.atomic_files import replacing
+from evalstone._core.display import quoted
 from evalstone._core.files import cannot_write
 from evalstone._core.json import encoder, to_jsonable
 from evalstone._core.redaction import redacted
@@ -75,7 +76,7 @@ def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -
             with target.open("w", encoding="utf-8", newline="\n") as device:
                 device.writelines(parts)
         except OSError as error:
-            raise cannot_write(f"cannot write {str(path)!r}", error) from error
+            raise cannot_write(f"cannot write {quoted(path)}", error) from error
         return
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from evalstone._core.declarations import check_settings
-from evalstone._core.display import count, joined
+from evalstone._core.display import count, joined, quoted
 from evalstone._core.file_format import ALIGNMENT_FORMAT
 from evalstone._core.files import file_text
 from evalstone._core.guards import is_object
@@ -71,7 +71,7 @@ class AlignmentFile:
             ALIGNMENT_FORMAT.check(data)
             return read_data(cls, data)
         except OSError as error:
-            raise ConfigError(f"align: can't read {str(path)!r}: {error.strerror or error}") from None
+            raise ConfigError(f"align: can't read {quoted(path)}: {error.strerror or error}") from None
         except (ValueError, RecursionError, DataError) as error:
             raise ConfigError(f"align: {path} is no alignment: ", error) from None
 

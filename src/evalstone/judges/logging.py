@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalstone._core.declarations import check_settings
+from evalstone._core.display import quoted
 from evalstone._core.file_format import JUDGE_CALL_FORMAT
 from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
@@ -119,4 +120,4 @@ class LoggingJudge(Judge, init=False):
             with open(self.path, "a", encoding="utf-8", newline="\n", opener=private) as file:
                 file.write(text)  # one write per line, so that the lines of several processes don't mix
         except OSError as error:
-            raise cannot_write(f"can't write the log {str(self.path)!r}", error) from None
+            raise cannot_write(f"can't write the log {quoted(self.path)}", error) from None

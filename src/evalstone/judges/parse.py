@@ -29,7 +29,7 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from evalstone._core.addresses import built, find, is_address, of_kind
+from evalstone._core.addresses import built, find, is_address, meant_by, of_kind
 from evalstone._core.display import joined
 from evalstone._core.guards import is_list
 from evalstone._core.plugins import JUDGES, Plugin, Plugins
@@ -239,7 +239,8 @@ def _unknown_judge(name: str) -> ConfigError:
         near = f"{provider}/{name}"
         text = f"unknown judge {name!r}; did you mean {near}? Models are named provider/model"
         return ConfigError(unknown("judge", name, known).worded(text, near))
-    message = unknown("judge", name, known)
+    own = (address for address in meant_by(name) if ".py:" in address)  # names of models have dots, too
+    message = unknown("judge", name, known, meant=own)
     language = " Language" if message.near else "; language"
     return ConfigError(message, f"{language} models are named provider/model, such as openai/gpt-5.1")
 

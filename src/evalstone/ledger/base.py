@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from evalstone._core.display import quoted
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import Setting
@@ -79,7 +80,7 @@ def file_of(url: str | Path) -> Path | None:
         return None
     file = rest[1:] if separator else str(url)
     if file.lower() in NO_FILES:
-        message = f"{file!r} would be a file of that name" if file else "the ledger's name is empty"
+        message = f"{quoted(file)} would be a file of that name" if file else "the ledger's name is empty"
         raise ConfigError(f"{message}; {EXPECTED}. Only Python goes without a ledger: ledger=None")
     if separator and "?" in file:
         raise ConfigError(f"{shown(url)}: a SQLite ledger has no options after a question mark; {EXPECTED}")

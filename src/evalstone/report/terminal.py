@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -99,9 +100,14 @@ class Grid(RichTable):
         texts = ([column.header, *(of[row] for row in rows)] for column, of in zip(self.columns, cells, strict=True))
         measured = [_Measured.of([*map(_plain, of)]) for of in texts]
         blocks = _blocks(measured, self.keys, self.intervals, options.max_width)
-        return self._parts(cells, blocks) if blocks else self._as_lines()
+        for part in self._parts(cells, blocks) if blocks else self._as_lines():
+            for line in console.render_lines(part, options, pad=False):
+                yield from _without_end(line)
+                yield Segment.line()
 
-    def _parts(self, cells: Sequence[Sequence[RenderableType]], blocks: Iterable[Mapping[int, int]]) -> Any:
+    def _parts(
+        self, cells: Sequence[Sequence[RenderableType]], blocks: Iterable[Mapping[int, int]]
+    ) -> Iterator[RenderableType]:
         """Tables of some of the columns, each with its width. A heading begins another one, without titles."""
         for place, block in enumerate(blocks):
             if place:
@@ -139,6 +145,13 @@ class Grid(RichTable):
                 if value.plain:
                     yield value
             yield Text()
+
+
+def _without_end(line: list[Segment]) -> list[Segment]:
+    """A line without the spaces at its end, which rich pads cells with."""
+    while line and not line[-1].text.rstrip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
 
 
 def _plain(cell: object) -> str:

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from evalstone._core.addresses import built, find, is_address, of_kind
+from evalstone._core.addresses import built, find, is_address, meant_by, of_kind
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
@@ -275,7 +275,9 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
             raise ConfigError(
                 f"{name!r} names {len(names)} scorers; name each separately: ", Setting("scorers", tuple(names))
             )
-        raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
+        if templates_only:
+            raise ConfigError(unknown("kind of scorer", name, known))
+        raise ConfigError(unknown("scorer", name, known, meant=meant_by(written)))
     return _made(kind, parameters, name)
 
 

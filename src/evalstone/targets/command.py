@@ -24,6 +24,7 @@ from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
 from evalstone._core.declarations import Range
+from evalstone._core.display import quoted
 from evalstone._core.environment import expanded_words
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
@@ -77,7 +78,7 @@ class CommandTarget(Target):
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise ConfigError(f"the command {masked(self.command)!r} can't be read: ", error) from None
+            raise ConfigError(f"the command {quoted(masked(self.command))} can't be read: ", error) from None
         if not words or not words[0]:
             raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
         if "\0" in self.command:
@@ -123,7 +124,7 @@ class CommandTarget(Target):
         program = self.words[0]
         if shutil.which(program) is None:
             path = shutil.which(program, os.F_OK)
-            problem = f"{path} is not executable" if path else f"there is no program {program!r}"
+            problem = f"{path} is not executable" if path else f"there is no program {quoted(program)}"
             raise ConfigError(f"{problem}, which the target {self.name} names")
 
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from evalstone._core.declarations import Range
+from evalstone._core.display import quoted
 from evalstone._core.files import file_text
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_RETRIES
@@ -143,6 +144,6 @@ def _text_of(setting: str, name: str) -> str:
         raise ConfigError(f"{name}: {setting} can't be read: {error.strerror}") from None
     if name == "prompt" or (path.suffix in (".txt", ".md", ".prompt") and " " not in setting):
         raise ConfigError(
-            f"{name}: there is no file {setting!r}, and it is no text with a placeholder such as {{input}}"
+            f"{name}: there is no file {quoted(setting)}, and it is no text with a placeholder such as {{input}}"
         )
     return setting

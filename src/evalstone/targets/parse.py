@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 from evalstone._core.addresses import file_of, find, is_address
 from evalstone._core.code_identity import is_own_code
 from evalstone._core.declarations import NAME, check_argument
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, quoted
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import is_folder
 from evalstone._core.guards import is_mapping
@@ -103,9 +103,7 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
     if ".py:" in address:
         return _of_value(find(address, "the target"), settings, address)
     if _is_command(address):
-        raise ConfigError(
-            f"{excerpt(masked(address))} looks like a command; a command is written cmd:{masked(address)}"
-        )
+        raise ConfigError(f"{quoted(masked(address))} looks like a command; a command is written cmd:{masked(address)}")
     if address.endswith(".py"):
         raise ConfigError(f"name the function of the file: {address}:NAME")
     if _HOST.match(address):
@@ -122,7 +120,9 @@ def _replay(run: str, settings: dict[str, Any], find_run: FindRun) -> Target:
 
     if run and not is_folder(run):
         if find_run is None:
-            raise ConfigError(f"there is no results folder {run!r} to replay, and no ledger to look for such a run in")
+            raise ConfigError(
+                f"there is no results folder {quoted(run)} to replay, and no ledger to look for such a run in"
+            )
         return _built(ReplayTarget, "run", find_run(run), settings)
     return _built(ReplayTarget, "folder", run, settings)
 

@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, quoted
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
 from evalstone._core.temporary import TemporaryData
@@ -83,7 +83,7 @@ class ReplayTarget(Target):
         else:
             samples = Path(self.folder, SAMPLES)
             if not self.folder or not Path(self.folder).is_dir():
-                raise ConfigError(f"there is no results folder {self.folder!r} to replay")
+                raise ConfigError(f"there is no results folder {quoted(self.folder)} to replay")
             if not samples.is_file():
                 raise ConfigError(f"{self.folder} has no answers to replay: {SAMPLES} is missing")
             try:

@@ -82,7 +82,7 @@ def test_it_is_undefined_without_checks_and_if_a_check_is(checks: Any, reason: s
         ("a", "checks must be a list of checks"),
         ([3], "checks[0] must be a table with the name of a scorer"),
         ([{"name": "contians"}], "unknown check 'contians'; did you mean contains"),
-        ([{"name": "os:system"}], "unknown check 'os:system'"),
+        ([{"name": "os:system"}], "unknown check 'os:system'; known: bleu, choice, "),
         ([{"name": "sample_checks"}], "unknown check 'sample_checks'"),
         ([{"name": "faithfulness"}], "unknown check 'faithfulness'"),
         ([{**A, "explain": True}], "contains asks a judge"),
@@ -98,6 +98,13 @@ def test_checks_that_are_none_fail_with_their_place(checks: Any, problem: str):
     result = outcome(checks)
     assert isinstance(result, Failed)
     assert problem in result.error
+
+
+def test_what_a_check_can_be_is_said_once():
+    for name in ("os:system", "contians"):
+        result = outcome([{"name": name}])
+        assert isinstance(result, Failed)
+        assert result.error.count("chrf") == (name == "os:system")
 
 
 def test_groups_in_groups_have_an_end():

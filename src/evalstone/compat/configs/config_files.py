@@ -6,7 +6,7 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import quoted
 from evalstone._core.files import file_text
 from evalstone.errors import ConfigError, DataError
 
@@ -51,10 +51,10 @@ class ConfigFiles:
         try:
             found = (self.folder / name).resolve()
         except (OSError, ValueError, RuntimeError):
-            raise DataError(f"{self.place(line)}{excerpt(reference)} is no path") from None
+            raise DataError(f"{self.place(line)}{quoted(reference)} is no path") from None
         if not found.is_relative_to(self.folder):
             raise DataError(
-                f"{self.place(line)}{excerpt(reference)} is outside of the configuration's folder, and isn't read; "
+                f"{self.place(line)}{quoted(reference)} is outside of the configuration's folder, and isn't read; "
                 "copy it into the folder"
             )
         return found
@@ -70,10 +70,10 @@ class ConfigFiles:
         self.path(name.partition("*")[0].partition("?")[0].partition("[")[0] or ".", line)
         names = sorted(glob.iglob(name, root_dir=self.folder, recursive=True))  # noqa: PTH207 - as in a shell, without hidden files
         if len(names) > MOST_FILES:
-            raise DataError(f"{self.place(line)}{excerpt(reference)} names more than {MOST_FILES:,} files")
+            raise DataError(f"{self.place(line)}{quoted(reference)} names more than {MOST_FILES:,} files")
         found = [self.path(each, line) for each in names if (self.folder / each).is_file()]
         if not found:
-            raise DataError(f"{self.place(line)}{excerpt(reference)} names no file")
+            raise DataError(f"{self.place(line)}{quoted(reference)} names no file")
         return found
 
     def text(self, path: Path, line: int | None) -> str:

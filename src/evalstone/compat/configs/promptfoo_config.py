@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, quoted
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.compat.configs.config_files import CODE, NOT_TEXT, SCHEME, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
@@ -120,7 +120,7 @@ def _at(root: Table, reference: str, table: Table, files: ConfigFiles) -> Any:
         found = found.get(part) if isinstance(found, Table) else None
     if found is None:
         problem = "is no part of the configuration, such as #/assertionTemplates/polite"
-        raise DataError(f"{files.place(line_of(table, '$ref'))}$ref: {excerpt(reference)} {problem}")
+        raise DataError(f"{files.place(line_of(table, '$ref'))}$ref: {quoted(reference)} {problem}")
     return found
 
 

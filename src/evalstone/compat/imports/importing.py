@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
 from evalstone._core.declarations import Range, Rule, check_argument
-from evalstone._core.display import count, digits_for, limits, listed, number
+from evalstone._core.display import count, digits_for, limits, listed, number, quoted
 from evalstone._core.file_format import IMPORT_FORMAT
 from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import PYTHON, FrontEnd
@@ -209,7 +209,7 @@ def import_results(
         check_argument(f"scales[{metric!r}]", scale, _SCALE)
     source = Source(home_expanded(os.fspath(path)))
     if not source.path.exists():
-        raise DataError(f"{os.fspath(path)!r} does not exist")
+        raise DataError(f"{quoted(path)} does not exist")
     with rare_collections():
         built = _built(source, tool, scales or {}, name, labels)
     runs = tuple(each.run for each in built)

@@ -243,7 +243,7 @@ def _scorer(table: Mapping[str, Any]) -> Scorer:
     allowed = [each for each, path in SCORERS.paths.items() if path.startswith(("checks.", "text."))]
     allowed = [each for each in allowed if each not in (SampleChecks.name, "embedding_similarity")]
     if name not in allowed:
-        raise ConfigError(unknown("check", name, allowed), f"; a check is one of {', '.join(allowed)}")
+        raise ConfigError(unknown("check", name, allowed))
     scorer = parse_scorer(table)
     if not isinstance(scorer, CodeScorer) or not scorer.is_immediate:
         raise ConfigError(f"{name} asks a judge, which the checks of a sample can't")

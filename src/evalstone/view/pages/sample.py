@@ -270,8 +270,8 @@ def trial_spread(run: str, trials: Sequence[Case], key: str, pairs: Sequence[tup
     dots = tuple((4 + 120 * step / STEPS, height - 4.5 - 7 * level, current) for step, level, current in places)
     values = [each.goodness for each in trials if each.goodness is not None]
     low, high = (f"{edge(values, default=0.0):.2f}" for edge in (min, max))
-    mean = f"all {low}" if low == high else f"mean {sum(values) / len(values):.2f}, from {low} to {high}"
-    texts = [mean] if values else []
+    mean = f"all {low}" if low == high else f"mean {sum(values) / len(values):.2f}, lowest {low}, highest {high}"
+    texts = [f"scores from 0 (worst) to 1 (best): {mean}"] if values else []
     if len(values) < len(trials):
         texts.append(f"{len(trials) - len(values)} without a score")
     number = next(place for place, each in enumerate(trials, start=1) if each.key == key)
