@@ -18,6 +18,8 @@ WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py
 WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live questions run targets test_types.py)
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
+# A first case shows what another library or Python breaks.
+FIRST := $(QUICK) --cases 2
 
 .PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs site package
 .PHONY: train-lexical clean
@@ -52,12 +54,12 @@ attack: .venv/all
 
 # The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
 test-lowest: .tools/lowest/ready
-	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) \
+	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(FIRST) \
 		$(WITH_DEPENDENCIES)
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER
-	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(QUICK) $(WITH_PYTHON)
+	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(FIRST) $(WITH_PYTHON)
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif

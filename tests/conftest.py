@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
 settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
 
-TRACED_CASES = 10
+TRACED_CASES = 2
 _untraced: set[str] = set()
 
 
@@ -53,6 +54,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
         cached.cache_clear()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let other Pythons and other dependencies be tried in a fraction of the time."""
+    parser.addoption("--cases", type=int, metavar="N", help="run the first N cases of each test alone")
+
+
 def pytest_configure() -> None:
     """Let Ctrl-C reach the processes that tests start: where the tests run in the background, it is ignored, and
     processes inherit that."""
@@ -73,20 +79,38 @@ def _no_trace() -> Generator[None]:
         threading.settrace(traced_threads)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """In a worker of xdist, compile a share of the code, before each worker compiles all of it."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect untraced, which takes a third of the time. So that what modules do as they are imported is counted, one
+    process imports all of them before that."""
     worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
-    if worker is None or sys.dont_write_bytecode:
-        return
+    if worker is not None and not sys.dont_write_bytecode:
+        with _no_trace():
+            _compile_a_share(session, worker)
+    if threading.gettrace() is not None and (worker is None or worker["workerid"] == "gw0"):
+        _import_all(session.config.rootpath / "src")
+    gc.disable()
+    with _no_trace():
+        return (yield)
+
+
+def _compile_a_share(session: pytest.Session, worker: dict[str, Any]) -> None:
+    """Compile a share of the code, before each worker compiles all of it."""
     root = session.config.invocation_params.dir
     tests = (file for place in session.config.args for file in (root / place).rglob("*.py"))
     files = {file for file in tests if file.name == "conftest.py" or file.name.startswith("test_")}
     files |= {*(root / "src").rglob("*.py")}  # evalstone is a plugin of pytest
     number, count = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
-    with _no_trace():
-        for file in sorted(files, key=lambda file: (-file.stat().st_size, file))[number::count]:
-            _compile(file, session.config)
+    for file in sorted(files, key=lambda file: (-file.stat().st_size, file))[number::count]:
+        _compile(file, session.config)
+
+
+def _import_all(source: Path) -> None:
+    for file in sorted(source.rglob("*.py")):
+        parts = file.relative_to(source).with_suffix("").parts
+        if parts[-1] != "__main__":
+            with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
+                importlib.import_module(".".join(part for part in parts if part != "__init__"))
 
 
 def _compile(file: Path, config: pytest.Config) -> None:
@@ -101,18 +125,12 @@ def _compile(file: Path, config: pytest.Config) -> None:
         rewrite._write_pyc(state, code, source, compiled)  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_pycollect_makeitem() -> Generator[None, object, object]:
-    """Make tests of a function untraced: it is pytest's own work, which would take twice as long."""
-    with _no_trace():
-        return (yield)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Keep the tests themselves out of garbage collection, which would stop all threads for half a second at a time."""
     _first_case()
     gc.freeze()
+    gc.enable()
 
 
 @settings(max_examples=1, database=None)
@@ -122,18 +140,26 @@ def _first_case(_: None) -> None:
     what is frozen."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Find the tests to run untraced: with a trace, what they compute takes three times as long, and they cover little
-    that others don't. Those are tests of properties with their hundred examples, slow tests, tests that say so, and
-    all but the first cases of a test."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases that `--cases` says, and find the tests to run untraced: with a trace, what they compute
+    takes three times as long, and they cover little that others don't. Those are tests of properties with their hundred
+    examples, slow tests, tests that say so, and all but the first cases of a test."""
     cases: Counter[str] = Counter()
+    most: int = config.getoption("--cases") or len(items)
+    left_out: list[pytest.Item] = []
     for item in items:
         test = item.nodeid.partition("[")[0]
         cases[test] += 1
+        if cases[test] > most:
+            left_out.append(item)
         of_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         marked = any(item.get_closest_marker(name) for name in ("no_cover", "slow"))
         if of_property or marked or cases[test] > TRACED_CASES:
             _untraced.add(item.nodeid)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        ids = {id(item) for item in left_out}
+        items[:] = [item for item in items if id(item) not in ids]
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -7,6 +7,8 @@ import graphlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 SOURCES = Path(__file__).parents[1] / "src"
 MODULES = {
     ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__"): path
@@ -37,6 +39,7 @@ class Imports(ast.NodeVisitor):
             yield from (name for name in (inner if inner in MODULES else module,) if name in MODULES)
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_through_others() -> None:
     graph = {name: Imports(path.read_text("utf-8")).found - {name} for name, path in MODULES.items()}
     assert sum(map(len, graph.values())) > 1_000

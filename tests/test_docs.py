@@ -121,6 +121,7 @@ def test_the_readme_says_how_many_scorers_there_are() -> None:
     assert int(number) == len(list(SCORERS))
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     shown = [line for code in blocks(ROOT / "README.md", "text") for line in code.splitlines()]
     done = subprocess.run(
@@ -139,6 +140,7 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.slow
 def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_commands_print(tmp_path: Path) -> None:
     readme = "".join(blocks(ROOT / "README.md", "console"))
     guide = ROOT / "docs" / "getting-started.md"
@@ -187,6 +189,7 @@ def test_the_commands_of_the_readme_find_the_files_that_they_name(tmp_path: Path
     }
 
 
+@pytest.mark.slow
 def test_the_pytest_page_does_what_it_shows(tmp_path: Path) -> None:
     page = ROOT / "docs" / "pytest.md"
     app, *tests = blocks(page, "py")

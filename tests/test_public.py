@@ -40,6 +40,7 @@ def test_a_public_name_means_one_thing() -> None:
     assert several == [["evalstone.drift", "evalstone.live.drift"]]
 
 
+@pytest.mark.slow
 def test_the_types_in_public_signatures_are_public() -> None:
     assert without_a_home() == {}
 
@@ -86,6 +87,7 @@ UNTYPED = {
 """Where Any or object stands in public signatures, by the reason."""
 
 
+@pytest.mark.slow
 def test_public_signatures_say_their_types() -> None:
     reasons = {pattern: reason for reason, patterns in UNTYPED.items() for pattern in patterns.split()}
     found = open_types()
@@ -135,6 +137,7 @@ def test_an_example_imports_public_names_only(file: Path) -> None:
     assert not_public(file.read_text("utf-8")) == []
 
 
+@pytest.mark.slow
 def test_examples_in_docstrings_import_public_names_only() -> None:
     shown = re.compile(r"^ *(?:>>> )?(from evalstone[\w.]* import [\w, ]+|import evalstone[\w.]*)$", re.MULTILINE)
     documented = [

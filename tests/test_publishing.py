@@ -58,6 +58,7 @@ def tracked() -> list[str]:
     return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
+@pytest.mark.slow
 def test_an_index_shows_the_readme_with_links_that_lead_to_this_version(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[1]) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
@@ -98,6 +99,7 @@ def test_the_source_distribution_has_the_package_and_builds_the_wheel_of_the_rep
     assert wheel.stat().st_size < 4_000_000
 
 
+@pytest.mark.slow
 def test_the_address_and_the_version_are_set_in_one_place() -> None:
     shown_in = {str(path.relative_to(ROOT)) for path in addresses.files()}
     elsewhere = {

@@ -62,6 +62,7 @@ def fields_of(schema: Any, value: Any, root: Any, place: tuple[Any, ...] = ()) -
         yield from fields_of(schema["items"], value[0], root, (*place, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["compare", "gate", "calibrate", "run", "record"])
 def test_a_dropped_or_retyped_field_is_noticed_at_any_depth(name: str) -> None:
     data = json.loads(json.dumps(OUTPUT[name]))

@@ -43,6 +43,7 @@ $ echo $? && seq 9
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")

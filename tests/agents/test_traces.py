@@ -427,6 +427,7 @@ def test_the_order_in_which_records_come_does_not_matter(seed: int) -> None:
     assert read(spans(*twice)) == read(spans(*everything()))
 
 
+@pytest.mark.slow
 def test_spans_in_a_circle_and_deep_ones_are_read() -> None:
     circle = [span(n, "chain", agent("a"), parent=n % 3 + 1) for n in (1, 2, 3)]
     samples, _ = read(spans(*circle, span(4, "chat", chat([message("user", "q")], "a"), parent=2)))

@@ -186,6 +186,7 @@ def test_an_answer_that_is_too_deep_for_json_is_left_out() -> None:
         assert notes[0].startswith("1 × an answer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["model calls", "tools", "repeated calls"])
 def test_the_messages_of_many_spans_are_compared_with_few_others(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     compared = 0

@@ -20,6 +20,7 @@ def write(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> None:
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_aligned_judge_scores_runs_from_a_line_and_from_a_file(tmp_path: Path, evalstone: Evalstone) -> None:
     write(labeled(60))
     with serving(chat) as server:

@@ -169,6 +169,7 @@ def rows_of(text: str) -> list[list[list[str]]]:
     return [table[1:] if len(table[0]) == 1 < len(table[-1]) else table for table in tables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_result_is_written_in_every_format(folder: Path, evalstone: Evalstone, name: str) -> None:
     call = CALLS[name].split()

@@ -50,6 +50,7 @@ def test_what_is_written_passes_at_once(kind: str, tmp_path: Path, evalstone: Ev
     assert {name: tree(project)[name] for name in written} == written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_tests_that_are_written_pass(kind: str, tmp_path: Path, evalstone: Evalstone) -> None:
     """In a process of its own (2 s), since each project has a module `system`."""
@@ -128,6 +129,7 @@ def test_a_write_that_fails_leaves_nothing(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_leads_to_a_green_and_a_red_pull_request(kind: str, tmp_path: Path, evalstone: Evalstone) -> None:
     page = (DOCS / "first-ci.md").read_text("utf-8")

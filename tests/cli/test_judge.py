@@ -161,6 +161,7 @@ def test_a_base_url_goes_into_one_model() -> None:
         judge_spec("panel(vllm/a, vllm/b)", "http://h/v1")
 
 
+@pytest.mark.slow
 def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))]
     (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -239,6 +240,7 @@ def labels(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     tmp_path: Path, labels: Path, evalstone: Evalstone
 ) -> None:
@@ -263,6 +265,7 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     assert found.columns == ("annotator_1", "annotator_2")
 
 
+@pytest.mark.slow
 def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: Evalstone) -> None:
     data = json.loads(
         printed(
@@ -273,6 +276,7 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
     assert data["measures"]["raw"]["bins"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "title"),
     [
@@ -315,6 +319,7 @@ def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Eval
     assert "injection" not in shown
 
 
+@pytest.mark.slow
 def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: Evalstone) -> None:
     data = json.loads(
         printed(evalstone, "audit", str(DEMO_DATA), "-s", "hallucination", "--perturbation", "with_headings", "--json")
@@ -406,6 +411,7 @@ def labeled(tmp_path: Path) -> Path:
     return tmp_path / "cal.jsonl"
 
 
+@pytest.mark.slow
 def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
     tmp_path: Path, labeled: Path, evalstone: Evalstone
 ) -> None:

@@ -407,6 +407,7 @@ def test_a_run_with_a_long_name_is_found_by_it(data: Path, evalstone: Evalstone)
     assert evalstone("report", "n" * 300).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("demo")
     assert done.returncode == 0, done.stderr
@@ -416,6 +417,7 @@ def test_the_demo_needs_no_key_and_shows_real_answers(tmp_path: Path, evalstone:
     assert len(records(tmp_path / "results" / "demo")) == 60 * 5
 
 
+@pytest.mark.slow
 def test_the_demo_shows_the_labels_of_its_data_next_to_the_verdicts(tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("demo")
     assert "36 grounded, 24 not; " in done.stdout
@@ -641,6 +643,7 @@ def test_a_run_stops_once_its_comparison_with_a_baseline_is_decided(
     assert "is biased away" in result
 
 
+@pytest.mark.slow
 def test_a_comparison_may_be_set_in_a_file_and_needs_another_folder(
     tmp_path: Path, evalstone: Evalstone, compared: tuple[str, ...]
 ) -> None:
@@ -675,6 +678,7 @@ def test_a_comparison_may_be_set_in_a_file_and_needs_another_folder(
     assert "--max-change of exact_match must be above 0" in refused.stderr
 
 
+@pytest.mark.slow
 def test_missing_scores_and_samples_without_a_baseline_are_named_in_a_comparison(
     tmp_path: Path, evalstone: Evalstone, compared: tuple[str, ...]
 ) -> None:

@@ -164,6 +164,7 @@ def tested(case_folders: list[Path]) -> dict[str, list[Any]]:
     return ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CASES)), ids=["-".join(criteria) for criteria in CASES])
 def test_every_door_decides_alike(
     evalstone: Command,

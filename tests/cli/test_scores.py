@@ -63,6 +63,7 @@ def ledger(tmp_path: Path) -> str:
     return url
 
 
+@pytest.mark.slow
 def test_scores_are_listed_in_pages_with_nothing_that_steers_a_terminal(evalstone: Evalstone, ledger: str) -> None:
     first = evalstone("ledger", "scores", "--ledger", ledger, "--limit", "2", "--source", "live")
     assert first.returncode == 0

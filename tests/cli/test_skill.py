@@ -35,6 +35,7 @@ def test_the_skill_has_the_form_of_agent_skills() -> None:
     assert {*linked} == TEXTS.keys() - {MAIN}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_commands_of_the_skill_print_what_it_says(evalstone: Evalstone, tmp_path: Path, name: str) -> None:
     printed, checked = "", 0

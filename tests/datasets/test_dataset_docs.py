@@ -50,6 +50,7 @@ def _entries_read(file: Path) -> Iterator[str]:
             yield name
 
 
+@pytest.mark.slow
 def test_no_entry_of_the_metadata_is_read_that_is_not_in_the_table() -> None:
     found = {name: file.name for file in SOURCE.rglob("*.py") for name in _entries_read(file)}
     for kind in SCORERS.values():

@@ -286,6 +286,7 @@ def many(question: Question[Any]) -> Any:
     return verdicts(("supported", [1]), ("supported", [1]))
 
 
+@pytest.mark.slow
 def test_a_sample_with_several_labels_is_no_example() -> None:
     with pytest.raises(ConfigError, match=r"there is nothing to choose for faithfulness and scripted"):
         align(ROWS, "faithfulness", judge=ScriptedJudge(many), ledger=None)
@@ -363,6 +364,7 @@ def chat(request: dict[str, Any], number: int) -> Any:
     return completion(json.dumps({"reason": "It compares.", "verdict": "yes" if same and allowed else "no"}))
 
 
+@pytest.mark.slow
 def test_each_way_asks_about_each_sample_once_and_a_second_time_nobody(tmp_path: Path) -> None:
     rows, ledger = labeled(60), tmp_path / "l.db"
     with serving(chat) as server:

@@ -106,6 +106,7 @@ def test_paraphrases_of_your_own_are_perturbations_whatever_their_column_is_call
     assert made.not_applicable == ("paraphrase_nowhere",)
 
 
+@pytest.mark.slow
 def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_scorers_own(tmp_path: Path):
     ledger = tmp_path / "ledger.db"
     how: Any = {"perturbations": ("with_headings",), "draw": 8}
@@ -133,6 +134,7 @@ class Reduced(Judge):
         return replace(answer, judge=self.identity, refused_settings=("temperature",))
 
 
+@pytest.mark.slow
 def test_the_calibration_is_that_of_the_judge_that_answers(tmp_path: Path):
     ledger = tmp_path / "ledger.db"
     how: Any = {"perturbations": ("with_headings",), "draw": 8}

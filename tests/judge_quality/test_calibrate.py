@@ -342,6 +342,7 @@ def test_labels_of_one_group_or_of_the_same_texts_are_a_cluster(
     assert "cluster" in str(found) if clusters else "cluster" not in str(found)
 
 
+@pytest.mark.slow
 def test_the_agreement_is_measured_by_slice(tmp_path: Path):
     made = calibrate(in_languages(), ledger=tmp_path / "l.db", slice_by="lang")
     slices = {one.key: one for one in measure(made).slices}

@@ -50,6 +50,7 @@ def chosen(cascade: Cascade, risk: float, **more: Any) -> Calibration:
     return calibrate(ROWS, "fact_check", judge=cascade, ledger=more.pop("ledger", None), risk=risk, **more)
 
 
+@pytest.mark.slow
 def test_the_threshold_is_the_lowest_that_keeps_to_the_risk(tmp_path: Path) -> None:
     ledger = tmp_path / "l.db"
     made = chosen(Cascade(CHEAP, DEAR), 0.1, ledger=ledger)

@@ -295,6 +295,7 @@ def test_an_answer_whose_background_task_fails_counts(start: Start) -> None:
     assert numbers(live).n_score == 1
 
 
+@pytest.mark.slow
 def test_what_waits_in_the_queue_at_the_end_is_pending_in_the_ledger(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,6 +207,7 @@ def test_wrong_arguments_are_errors_with_a_way_out(place: Path) -> None:
     assert "did you mean expected?" in said
 
 
+@pytest.mark.slow
 def test_results_are_bounded_and_say_what_they_lost(place: Path) -> None:
     (result,) = ask(desk(place), ("worst_samples", {"run": "known"}))
     text = result.content[0].text

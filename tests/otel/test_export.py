@@ -219,6 +219,7 @@ def exported(count: int = 5, **options: Any) -> tuple[evalstone.Run, list[str], 
     return run, lost, time.perf_counter() - began
 
 
+@pytest.mark.slow
 def test_everything_arrives_although_it_is_more_than_a_queue_of_the_sdk_holds(receiver: Receiver) -> None:
     lost, count = list[str](), 2_600
     receiver.answers.clear()

@@ -30,6 +30,7 @@ NAMES = (
 REPORTED = ("run report", "record")
 
 
+@pytest.mark.slow
 def test_there_is_a_result_of_every_kind_that_is_shown(results: dict[str, Shown], views: dict[str, View]) -> None:
     source = Path(evalstone.__file__ or "").parent
     kinds = {

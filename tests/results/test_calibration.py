@@ -303,6 +303,7 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     assert str(raised.value) == said
 
 
+@pytest.mark.slow
 def test_repeating_every_sample_shows_nothing_more():
     """Five copies of each sample are as many clusters as there are samples: no interval gets narrower."""
     draw = random.Random(1)

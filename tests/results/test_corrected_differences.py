@@ -36,6 +36,7 @@ def test_a_judge_that_favors_a_run_is_corrected_by_labels_of_both() -> None:
     assert (found.result.labeled, found.result.n) == (40, 120)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_by_the_human_difference_and_its_direction() -> None:
     for scorer, worse in ((Given(), "worse"), (Harm(), "better")):
         a, b = (run_of(list(map(str, values)), [scorer]) for values in (AFTER, BEFORE))

@@ -62,6 +62,7 @@ def shown(folder: Path) -> None:
     assert not refusal or (folder.name in refusal and len(refusal) < 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["summary.json", "records.jsonl"])
 def test_a_value_of_any_other_kind_is_refused_or_shown(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "results"

@@ -364,6 +364,7 @@ def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(
     assert held.decisions == decide([test], alpha=0.04, next_alpha=0.005)
 
 
+@pytest.mark.slow
 def test_labels_test_the_means_that_people_would_give() -> None:
     answers = [str(0.6 + number % 10 / 40) for number in range(200)]  # mean 0.7125
     people = {f"s{number + 1}": float(answers[number]) - 0.2 for number in range(0, 200, 3)}

@@ -44,6 +44,7 @@ def compared(judges: dict[str, Calibration], *names: str) -> JudgeComparison:
     return compare_judges([judges[name] for name in names])
 
 
+@pytest.mark.slow
 def test_a_cheaper_judge_that_is_not_shown_to_be_worse_is_advised(judges: dict[str, Calibration]) -> None:
     found = compared(judges, "cheap", "poor", "good")
     assert [judge.judge for judge in found.judges] == [judges[name].judge for name in ("good", "cheap", "poor")]

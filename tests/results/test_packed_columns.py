@@ -56,6 +56,7 @@ def everything(a: Run, b: Run) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has", [(), ("group",), ("weight",)])
 def test_packed_columns_give_what_lists_give(has: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = everything(a_run(1, has=has), a_run(2, has=has))

@@ -37,6 +37,7 @@ def entries(run: Run) -> list[Any]:
     return [*run.columns.entries()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", KEEPS)
 @pytest.mark.parametrize("has", [(), ("group",), ("weight",), ("group", "weight")])
 def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(

@@ -69,6 +69,7 @@ def price(
     return asyncio.run(price_of_samples(listed, [judge], ledger))
 
 
+@pytest.mark.slow
 def test_the_price_and_the_time_of_a_sample_are_the_same_once_its_answers_are_in_the_ledger(tmp_path: Path) -> None:
     rows = [*ROWS, {**ROWS[0], "id": "same question"}]
     with serving(decide) as server:

@@ -273,6 +273,7 @@ def test_a_definition_is_the_scorer_it_is_of() -> None:
     assert definition_of(parse_scorer({"name": "faithfulness", "context_from": no_passages})) is None
 
 
+@pytest.mark.slow
 def test_a_definition_from_anywhere_imports_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nthing = None\n", encoding="utf-8")

@@ -111,6 +111,7 @@ def test_a_dry_run_can_be_canceled_while_it_counts_calls() -> None:
     assert asyncio.run(cancel()) < 3  # the rest of the loop would take nine times as long
 
 
+@pytest.mark.slow
 def test_a_stop_ends_the_loops_of_a_resumed_run(tmp_path: Path) -> None:
     stop, url, asked = StopSignal(), f"sqlite:///{tmp_path}/l.db", list[str]()
 

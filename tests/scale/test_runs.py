@@ -820,6 +820,7 @@ def test_a_shard_is_one_of_all(tmp_path: Path) -> None:
             score_shard(written(tmp_path), "exact_match", shard, shards, out=tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_shard_that_is_killed_is_finished_by_another(tmp_path: Path, times: int) -> None:
     data, out = written(tmp_path, 4000), tmp_path / "out"
@@ -965,6 +966,7 @@ def test_what_batches_open_is_closed_with_their_value_and_opened_again(tmp_path:
     assert log.read_text() == "opened closed " * 2
 
 
+@pytest.mark.slow
 def test_what_batches_open_is_closed_at_the_end_of_the_process(tmp_path: Path) -> None:
     code = f"""
 import pyarrow

@@ -67,6 +67,7 @@ def check_run(folder: Path) -> None:
     assert run["exact_match"].mean == pytest.approx(20 / 30)
 
 
+@pytest.mark.slow
 def test_the_shell_loop_scores_all_shards_and_merges_them(folder: Path) -> None:
     told = done(folder, str(SCRIPTS / "shards.sh"), *COMMAND)
     assert "exact_match" in told

@@ -101,6 +101,7 @@ def test_mastra_takes_all_words():
     assert score_of(Completeness(), sample, []).value == 0
 
 
+@pytest.mark.slow
 def test_thousands_of_elements_take_no_quadratic_time():
     wanted = [f"{number:06}abcdef" for number in range(20_000)]
     started = time.perf_counter()

@@ -95,6 +95,7 @@ def test_no_pairing_has_more_pairs(left: int, right: int, fitting: set[tuple[int
     assert len(pairs) == most
 
 
+@pytest.mark.slow
 def test_many_equal_calls_are_paired_without_recursion():
     calls: list[Call] = [("f", None)] * 1500
     assert value_of(calls, calls) == 1

@@ -195,6 +195,7 @@ def test_a_held_out_probability_does_not_know_its_own_truth():
     assert all(0 < p < 1 for p in probabilities)
 
 
+@pytest.mark.slow
 def test_on_new_cases_a_threshold_learned_from_noise_is_worth_no_more_than_chance():
     draw = random.Random(5)
     scores = [draw.random() for _ in range(400)]

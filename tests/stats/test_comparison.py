@@ -44,6 +44,7 @@ def passes(gained: int, lost: int, n: int) -> tuple[list[float], list[float]]:
     return before, [1.0] * gained + [0.0] * lost + [1.0] * (n - gained - lost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [12, 40, 200])
 def test_test_and_interval_of_pass_fail_differences_never_disagree(n: int) -> None:
     significant = 0

@@ -55,6 +55,7 @@ def test_the_distance_is_in_standard_errors_of_the_less_precise_end() -> None:
     assert known.distance == pytest.approx(0.1 / reach * NORMAL.inv_cdf(0.975))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pass_fail", [True, False])
 def test_the_test_rejects_where_the_interval_excludes_0(pass_fail: bool) -> None:
     source = np.random.default_rng(11)

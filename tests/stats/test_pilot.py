@@ -62,13 +62,13 @@ def test_a_range_holds_the_samples_that_are_truly_needed() -> None:
     source = np.random.default_rng(6)
     truly = samples_needed(Changes(0.3), 0.1)
     held = 0
-    for _ in range(120):
+    for _ in range(60):
         found = plan(
             Pilot.of(source.choice([1.0, -1.0, 0.0], p=[0.2, 0.1, 0.7], size=60).tolist(), pass_fail=True), 0.1
         )
         low, _, high = numbers(found)
         held += low <= truly <= high
-    assert 0.7 * 120 < held < 0.95 * 120
+    assert 0.7 * 60 < held < 0.95 * 60
 
 
 def test_needed_and_detectable_agree() -> None:

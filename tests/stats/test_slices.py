@@ -163,6 +163,7 @@ def test_few_clusters_of_skewed_scores_are_seldom_called_worse(clusters: int, la
     assert wrong / times < 0.078  # 5 % and two standard errors
 
 
+@pytest.mark.slow
 def test_copies_in_a_cluster_say_no_more_about_a_slice_than_one_sample() -> None:
     source = np.random.default_rng(3)
     values, keys = source.random(60), np.arange(60) % 10

@@ -29,6 +29,7 @@ def test_binomial_tails_are_those_of_scipy(n: int) -> None:
         np.testing.assert_allclose(binomial_cdfs(k, n, p), expected, rtol=min(exact, 1e-10), atol=1e-290)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(7, Fraction(1, 8)), (40, Fraction(1, 2)), (700, Fraction(3, 8))])
 def test_binomial_probabilities_are_exact(n: int, p: Fraction) -> None:
     chances = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]

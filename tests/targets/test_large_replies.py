@@ -60,6 +60,7 @@ async def timed(target: Target) -> tuple[float, float, Answer]:
     return seconds, held, answer
 
 
+@pytest.mark.slow
 @KINDS
 def test_other_calls_go_on_while_a_large_reply_is_read(kind: str, tmp_path: Path) -> None:
     with replying(kind, CONVERSATION, tmp_path) as target:

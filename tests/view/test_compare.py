@@ -255,6 +255,7 @@ def test_the_page_of_a_compared_sample_walks_what_changed_or_what_the_list_has(u
     assert html.unescape(permalink) == compared_address("s4", [run.id for run in runs])
 
 
+@pytest.mark.slow
 def test_the_page_of_a_compared_sample_has_up_to_16_runs_trials_and_samples_of_one_run_alone(url: str) -> None:
     runs = [evaluate(samples_of([f"0.{n}", "0.5"] + ["1"] * (n > 8)), [Given()], ledger=url) for n in range(16)]
     client = client_of(url)
@@ -304,6 +305,7 @@ def test_addresses_of_compared_samples_that_make_no_sense_say_so(url: str) -> No
     assert (refused.status, "no scorer in common" in refused.words) == (400, True)
 
 
+@pytest.mark.slow
 def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
     before, after = [f"0.{number:02}" for number in range(60)], [f"0.{number * 7 % 60:02}" for number in range(60)]
     runs = saved(url, before, after)
@@ -416,6 +418,7 @@ def compared_runs(url: str, kind: str) -> list[Run]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "groups", "weights", "trials", "without IDs", "three", "mismatch"])
 def test_slices_of_a_stored_comparison_are_those_of_compare_and_no_run_is_read_for_them(
     url: str, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -661,6 +664,7 @@ def test_the_folder_of_what_pages_are_made_from_may_be_deleted_at_any_time(url: 
     assert (Path(url).parent / INDEXES).stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_what_turns_out_to_be_damaged_is_made_anew(url: str) -> None:
     runs, client = saved(url, *([f"0.{number}" for number in range(500)] for _ in range(2))), client_of(url)
     addresses = [address(runs), f"{run_address(runs[0].id)}?sort=id&q=much", sample_address(runs[0].id, "s400")]

@@ -175,6 +175,7 @@ def test_an_empty_text_is_a_choice_of_the_form(client: Client) -> None:
     assert 'name="empty reference" value="1" checked' not in client.get(f"{EDIT}/samples/q1").text
 
 
+@pytest.mark.slow
 def test_ten_thousand_hostile_texts_pass_through_a_form_unchanged() -> None:
     texts = [f"{one}{gap}{two}" for one in HOSTILE for two in HOSTILE for gap in ("", "\n", "\r", "\\", "\u200d\ufe0f")]
     texts += [f"{text}{number}" for number in range(12) for text in texts]
@@ -487,6 +488,7 @@ def test_ids_stay_unique_and_a_sample_that_is_there_is_said(client: Client) -> N
     assert "1 added" in said(client.get(EDIT))
 
 
+@pytest.mark.slow
 def test_a_sample_with_ten_million_characters_keeps_them(url: str, folder: Path) -> None:
     large = Sample(id="large", input="x" * 10_000_000, output="0.5", reference="r")
     evaluate(Dataset([large], NAME), [Given()], ledger=url)

@@ -138,6 +138,7 @@ def test_the_last_scores_of_scorers_are_those_of_the_report(
             assert f"{low:.3f} to {high:.3f}" in page.words
 
 
+@pytest.mark.slow
 def test_the_matrix_and_the_versions_are_those_of_reports_and_the_ledger(
     client: Client, evalstone: Evalstone, random_ledger: tuple[str, list[Run]]
 ) -> None:

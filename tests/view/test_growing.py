@@ -108,6 +108,7 @@ def echoed(input: str) -> str:
     return "0.5" if len(input) % 2 else "skip"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"target": echoed, "trials": 2}], ids=["answers", "trials"])
 @pytest.mark.parametrize("order", ["dataset", "random", "by scorer"])
 def test_records_are_added_to_it(tmp_path: Path, url: str, options: dict[str, Any], order: str) -> None:

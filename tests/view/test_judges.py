@@ -45,6 +45,7 @@ def many(judge: str, missed: int, **more: Any) -> Calibration:
     return fit(replace(made(pairs), judge=judge, labels="labels.csv", columns=("label",), labels_id="l", **more))
 
 
+@pytest.mark.slow
 def test_the_list_has_verdicts_labels_and_the_runs_that_use_a_judge(url: str) -> None:
     calibration = calibrate(ROWS, ledger=url)
     run = evaluate(ROWS, "faithfulness", ledger=url, name="nightly")
@@ -138,6 +139,7 @@ def test_disagreements_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) 
     assert found == [4, 4, 2]
 
 
+@pytest.mark.slow
 def test_a_panel_is_shown_with_its_members_whose_calibrations_are_stored(url: str) -> None:
     for judge, missed in (("a@1", 20), ("b@1", 30), ("aa@1", 5)):
         stored(url, many(judge, missed))

@@ -558,6 +558,7 @@ def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
     assert re.search(r">\s*</a></th>", client.get("/").text) is None
 
 
+@pytest.mark.slow
 def test_two_viewers_make_the_index_of_a_run_at_once(url: str) -> None:
     run = evaluate(samples_of([str(n / 300) for n in range(300)]), [Given(), Harm()], ledger=url)
     clients = [client_of(url) for _ in range(4)]

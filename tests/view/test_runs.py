@@ -84,6 +84,7 @@ def test_runs_are_compared_with_the_pinned_baseline_of_their_dataset(url: str) -
     assert [row["difference"] for row in rows[2:]] == ["", ""]
 
 
+@pytest.mark.slow
 def test_p_values_are_corrected_for_all_runs_whatever_is_listed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalstone.view.pages.runs.RUNS_PER_PAGE", 2)
     # Alone, the second run is better: its p-value is 0.014. Of five runs by two scorers, it isn't.

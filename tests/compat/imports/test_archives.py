@@ -58,6 +58,7 @@ def test_zstandard_needs_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         texts(ZSTANDARD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0xFFFF, 0xFFFF + 1])
 def test_many_entries_are_read_with_and_without_an_end_of_64_bits(tmp_path: Path, count: int) -> None:
     names = [b"%d" % number for number in range(count)]

@@ -252,6 +252,7 @@ def places_in(value: object) -> list[tuple[Any, ...]]:
     return [path for key, item in inner.items() for path in ((key,), *((key, *rest) for rest in places_in(item)))]
 
 
+@pytest.mark.slow
 def test_a_value_of_another_type_is_read_or_refused_in_words(tmp_path: Path) -> None:
     (row,) = (one for one in RESULTS["results"]["results"] if (one["promptIdx"], one["testIdx"]) == (1, 0))
     tried = [((key,), value) for key in ("promptIdx", "testIdx", "provider", "prompt", "score") for value in ODD]
