@@ -12,7 +12,7 @@ import pytest
 from evalstone import Judge, JudgeAnswer, LexicalJudge, calibrate
 from evalstone.errors import ConfigError
 from evalstone.judge_quality.cascade_threshold import certify, keeping_all
-from evalstone.judges import Cascade
+from evalstone.judges import Aligned, Cascade, align
 from evalstone.questions import ClaimSupported
 from evalstone.results import Calibration
 from evalstone.results.saved_calibrations import calibration_for
@@ -41,6 +41,17 @@ class Simulated(Judge):
         yes = TRUTH[question.claim] == (chance.random() < probability)
         value: Any = question.parse(f'{{"reason": "", "verdict": "{"yes" if yes else "no"}"}}')
         return JudgeAnswer(value=value, judge=self.identity, probability=probability, cost=self.dollars)
+
+
+class Lenient(Simulated):
+    """Like its base, but its probability of a yes is never below .6."""
+
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        answer = await super().answer(question, repeat)
+        assert answer.probability is not None
+        yes = 0.6 + 0.4 * (answer.probability if answer.value.verdict == "yes" else 1 - answer.probability)
+        value: Any = question.parse('{"reason": "", "verdict": "yes"}')
+        return replace(answer, value=value, probability=yes, alternatives={"yes": yes, "no": 1 - yes})
 
 
 CHEAP, DEAR = Simulated(name="cheap", dollars=0.00002), Simulated(name="dear", dollars=0.005, accuracy=0.95)
@@ -138,3 +149,27 @@ def test_samples_that_repeat_each_other_are_one_label(repeated: dict[str, str]) 
     said = r"59 right ones would, 30 are labeled \(one of each of 30 clusters counts\); allow more"
     with pytest.raises(ConfigError, match=said):
         calibrate(rows, "fact_check", judge=Cascade(CHEAP, DEAR), ledger=None, risk=0.05)
+
+
+def test_labels_that_aligned_the_primary_show_nothing(tmp_path: Path) -> None:
+    """An aligned judge errs less on the labels that chose its threshold than on others."""
+    lenient = Lenient(name="lenient", dollars=0.00002)
+    made = align(ROWS[:200], "fact_check", judge=lenient, ledger=None)
+    assert made.passed
+    made.save(tmp_path / "align.json")
+    cascade = Cascade(Aligned(lenient, tmp_path / "align.json"), DEAR)
+    with pytest.raises(ConfigError, match="29 right ones would, 0 are labeled; the 200 labels that it was aligned with"):
+        calibrate(ROWS[:200], "fact_check", judge=cascade, ledger=None, risk=0.1)
+    shown = calibrate(ROWS, "fact_check", judge=cascade, ledger=None, risk=0.1).risk
+    assert shown is not None
+    assert shown.labeled == N - 200
+
+
+def test_samples_of_a_cluster_that_aligned_the_primary_show_nothing() -> None:
+    cascade, sure = keeping_all(Cascade(CHEAP, DEAR)), {"escalated": 0.0, "probability": 0.95}
+    call = JudgeCall(question="q", fingerprint="f", judge=cascade.identity, answer=1, detail=sure)
+    names = [f"s{n}" for n in range(100)]
+    records = [Record(sample_id=one, scorer="s", signature="s@1", outcome=Score(1.0), calls=(call,)) for one in names]
+    clusters = {name: "one" if n < 10 else "" for n, name in enumerate(names)}
+    found = certify(cascade, records, dict.fromkeys(names, True), clusters, 0.1, chose={"s0", "s20"})
+    assert found.labeled == 100 - 10 - 1

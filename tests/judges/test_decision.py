@@ -380,3 +380,27 @@ def test_a_panel_votes_with_probabilities() -> None:
         judge = Panel(f"systemone/jev({server.url})", "lexical", vote="mean")
         run = evaluate(SAMPLES, "fact_check", judge=judge, ledger=None)
     assert all(isinstance(record.outcome, Score) for record in run)
+
+
+def unsure(request: dict[str, Any], _: int) -> dict[str, Any]:
+    """Like `decide`, and say yes or no with .6."""
+    made = decide(request, 0)
+    for answer in made["answers"].values():
+        if "noul" in answer:
+            answer["noul"] = 0.6
+    return made
+
+
+def test_a_cascade_keeps_the_sentences_of_a_decision_model() -> None:
+    """The fallback is asked only about what the decision model is unsure of: no call of it lists sentences again."""
+    with serving(unsure) as server:
+        first = f"systemone/jev({server.url}, prices=[0.1, 0])"
+        dear = ScriptedJudge(lambda _: {"reason": "It says so.", "verdict": "no"}, name="dear")
+        cascade = Cascade(first, dear, threshold=0.7)
+        run = run_on(server, ["faithfulness", "fact_check"], judge=cascade)
+        most = dry_run(SAMPLES, ["faithfulness", "fact_check"], judge=cascade, ledger=None)
+    dear_calls = [step for record in run for step in record.calls for call in step.members if call.judge == "dear"]
+    assert [call.question for call in dear_calls] == ["claim_supported"] * 3  # sentences
+    told = run.judge_stats[cascade.identity]
+    assert (told["questions"], told["escalated"]) == (2 + 3, 3)  # lists aren't counted
+    assert {judge.judge: judge.calls for judge in most.judges}["dear"] == 2 + 3

@@ -207,8 +207,7 @@ def test_a_question_on_many_claims_is_rebuilt_as_it_was_asked(tmp_path: Path) ->
 
 
 def test_a_cascade_keeps_what_is_probable_and_asks_for_the_other_claims(tmp_path: Path) -> None:
-    listed = {"claims": ["It is free .", "It is closed ."]}
-    second = ScriptedJudge({"list_claims": listed, "verify_claims": verdicts(("contradicted", [1]))}, name="model")
+    second = ScriptedJudge({"verify_claims": verdicts(("contradicted", [1]))}, name="model")
     rows = [{"output": "It is free . It is closed .", "context": ["It is free yes"]}]
     tokens = {"yes": (2, 0, 0), "free": (3, 0, 0), "closed": (-4, 0, 0)}
     judge = Cascade(f"onnx:{save_verifier(tmp_path / 'm', tokens)}", second, threshold=0.9)
@@ -218,8 +217,8 @@ def test_a_cascade_keeps_what_is_probable_and_asks_for_the_other_claims(tmp_path
     assert record.value == 0.5
     detail = record.calls[-1].detail or {}
     assert (detail["items"], detail["escalated"]) == ([2], 0.5)
-    assert [question.kind for question in second.asked] == ["list_claims", "verify_claims"]
-    assert second.asked[1].claims == ("It is closed .",)  # type: ignore[attr-defined]
+    assert [question.kind for question in second.asked] == ["verify_claims"]
+    assert second.asked[0].claims == ("It is closed .",)  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow

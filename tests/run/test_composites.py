@@ -268,15 +268,15 @@ def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
     plan = plan_for(SAMPLES, ["faithfulness"], judge=cascade)
     assert asyncio.run(estimate(plan)).calls == 48
     run = evaluate(SAMPLES, ["faithfulness"], judge=cascade, ledger=None)
-    assert len(sure.asked) == 24
+    assert len(sure.asked) == 24  # lists, too
     assert run.judge_stats[cascade.identity] == {
         "kind": "cascade",
-        "questions": 24,
+        "questions": 12,  # about verdicts
         "escalated": 0.0,
         "share": 0.0,
-        "share_interval": [0.0, pytest.approx(1 - 0.025 ** (1 / 12))],  # two questions about each of 12 samples
+        "share_interval": [0.0, pytest.approx(1 - 0.025 ** (1 / 12))],
         "fallback": Paid("dear").identity,
-        "saved_calls": 24,
+        "saved_calls": 12,
         "saved_cost": None,
     }
 
@@ -300,10 +300,12 @@ def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -
     cascade = Cascade(Half("half"), Paid("dear"))
     run = evaluate(SAMPLES, ["faithfulness", "hallucination"], judge=cascade, ledger=None)
     told = run.judge_stats[cascade.identity]
-    assert told["questions"] == 24  # each once, though two scorers asked
-    assert told["saved_calls"] == 24 - told["escalated"]
+    assert told["questions"] == 12  # about verdicts, each once, though two scorers asked
+    assert told["saved_calls"] == 12 - told["escalated"]
     assert told["saved_cost"] == pytest.approx(0.5 * told["saved_calls"])
-    assert run.cost == pytest.approx(0.5 * told["escalated"])
+    dear = [call for record in run for step in record.calls for call in step.members if call.judge.startswith("dear")]
+    lists = {call.fingerprint for call in dear if call.question == "list_claims"}
+    assert run.cost == pytest.approx(0.5 * (told["escalated"] + len(lists)))
     write_run(run, tmp_path)
     assert read_run(tmp_path).judge_stats == run.judge_stats
     summary = json.loads((tmp_path / "summary.json").read_text("utf-8"))

@@ -253,18 +253,21 @@ async def acalibrate(
         scores = await scores_by_votes(one, chosen, run.records, again)
         return {member: tuple(of.get(name) for name in names) for member, of in scores.items()}
 
+    def chose(one: Judge) -> set[str]:
+        """IDs of the samples whose labels a judge was aligned with."""
+        hashes = {each for found in alignments_in(one) for each in found.labeled}
+        return {sample.id for sample in labeled.dataset if sample_hash(sample) in hashes} if hashes else set()
+
     async def calibrated(one: Judge, shown: SelectiveRisk | None = None) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
-        aligned_with = {each for found in alignments_in(one) for each in found.labeled}
         unfitted = _unfitted(run, chosen, labeled, yes_from, files, keys, in_ledger=ledger is not None)
         cost, seconds = await price_of_samples(run.records, (one, *chosen.judges), ledger)
         own = answered_by_family(families_of(one), labeled.dataset)
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
         votes = await votes_of(one, run, [pair.sample_id for pair in unfitted.pairs])
         unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes, risk=shown)
-        if aligned_with:
-            used = {sample.id for sample in labeled.dataset if sample_hash(sample) in aligned_with}
-            unfitted = replace(unfitted, n_aligned_with=sum(pair.sample_id in used for pair in unfitted.pairs))
+        used = chose(one)
+        unfitted = replace(unfitted, n_aligned_with=sum(pair.sample_id in used for pair in unfitted.pairs))
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)
@@ -283,7 +286,7 @@ async def acalibrate(
         truths = {pair.sample_id: pair.truth(kept.label_threshold, kept.scale) for pair in kept.pairs}
         says = {pair.sample_id: kept.says_yes(pair.value) for pair in kept.pairs}
         right = {name: says[name] == truth for name, truth in truths.items() if truth is not None}
-        shown = certify(keeping, run.records, right, labeled.clusters, risk)
+        shown = certify(keeping, run.records, right, labeled.clusters, risk, chose(keeping.primary))
         parsed = replace(parsed, threshold=shown.threshold)
     calibration = await calibrated(parsed, shown)
     if not per_judge and shown is None:

@@ -7,9 +7,10 @@ these. The others escalate, in whole or in part. The threshold is certified on t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from evalstone._core.display import count
 from evalstone._core.guards import is_number
 from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, invalid
@@ -35,6 +36,7 @@ def certify(
     right: Mapping[str, bool],
     clusters: Mapping[str, str],
     risk: float,
+    chose: Collection[str] = (),
 ) -> SelectiveRisk:
     """The lowest threshold that is shown to keep to a risk.
 
@@ -45,6 +47,8 @@ def certify(
         clusters: By ID of a sample, its cluster; "" if it stands alone. Of a cluster, whose samples aren't independent,
             one counts.
         risk: The largest share of wrong verdicts among the samples that the primary decides alone, in (0, 1).
+        chose: IDs of the samples whose labels the primary was aligned with. It errs less on these than on
+            others, so neither they nor their clusters show anything.
 
     Raises:
         ConfigError: The labels don't show it for any threshold.
@@ -52,20 +56,28 @@ def certify(
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.sample_id in right:
-            cluster = clusters[record.sample_id]
-            groups.setdefault(cluster or f"\0{record.sample_id}", []).append(record)
+            groups.setdefault(_cluster(record.sample_id, clusters), []).append(record)
+    known = [groups.pop(cluster, []) for cluster in {_cluster(name, clusters) for name in chose}]
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
     probabilities = [_probability(record, cascade.identity) for record in alone]
     wrong = [not right[record.sample_id] for record in alone]
     if (found := certified_threshold(probabilities, wrong, risk)) is not None:
         return found
-    of_clusters = "" if len(alone) == len(right) else f" (one of each of {len(alone)} clusters counts)"
+    left = sum(map(len, groups.values()))
+    of_clusters = "" if len(alone) == left else f" (one of each of {len(alone)} clusters counts)"
+    n_known = sum(map(len, known))
+    of_known = f"; the {count(n_known, 'label')} that it was aligned with show nothing" if n_known else ""
     raise ConfigError(
         f"the labels don't show for any threshold that at most {risk:.1%} of the samples that "
         f"{cascade.primary.identity} decides alone are judged wrongly: {why_not_certified(probabilities, wrong, risk)}"
-        f"{of_clusters}; allow more, label more, or ask {cascade.fallback.identity} alone"
+        f"{of_clusters}{of_known}; allow more, label more, or ask {cascade.fallback.identity} alone"
     )
+
+
+def _cluster(name: str, clusters: Mapping[str, str]) -> str:
+    """The cluster of a sample; one of its own if it stands alone."""
+    return clusters[name] or f"\0{name}"
 
 
 def _probability(record: Record, cascade: str) -> float | None:

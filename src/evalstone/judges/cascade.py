@@ -33,7 +33,7 @@ from evalstone.judges.composite import Composite
 from evalstone.judges.parse import parse_member
 from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_probabilities
-from evalstone.questions.base import Question, QuestionSpec, answer_type
+from evalstone.questions.base import Question, QuestionSpec, answer_type, is_votable
 from evalstone.questions.reply import LabelOrder, label_orders
 from evalstone.stats.selective_risk import SelectiveRisk, certified_threshold, short_threshold, why_not_certified
 from evalstone.types import JudgeCall, total_cost
@@ -53,11 +53,13 @@ class Cascade(Composite, init=False):
     The fallback also gets answers without a probability, and questions that the primary fails to answer; an error that
     ends the run is raised instead. If a question has several items and some of them are probable enough, only
     the others go to the fallback, as a separate question. The fallback's answer is final, and its error is the
-    cascade's error.
+    cascade's error. Lists of claims are kept from judges that split texts into sentences, which have the probability 1;
+    those of other judges have none.
 
     The probability is the primary's if its answer was used, otherwise the fallback's; the lower of the two if the items
     were split. `JudgeAnswer.detail` contains:
 
+    - `kind`: "cascade", for a question about verdicts
     - `escalated`: the share of the question that went to the fallback, in [0, 1]
     - `items`: if the items were split, the numbers of those that went to the fallback, from 1
     - `probability`: that of the primary's answer
@@ -106,7 +108,7 @@ class Cascade(Composite, init=False):
             return await self._escalated(question, ask, None, f"no answer: {error}")
         probability = first.probability
         if probability is not None and probability >= self.threshold:
-            detail = self._detail(0.0, probability, "probable enough")
+            detail = self._detail(question, 0.0, probability, "probable enough")
             return self.combined(ask, first.value, probability, detail, [first])
         unsure = self._unsure_items(question, first)
         if unsure is None:
@@ -118,7 +120,7 @@ class Cascade(Composite, init=False):
         self, question: Question[A], ask: MemberCalls, probability: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
-        return self.combined(ask, second.value, second.probability, self._detail(1.0, probability, why), [second])
+        return self.combined(ask, second.value, second.probability, self._detail(question, 1.0, probability, why), [second])
 
     async def _fall_back(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:
@@ -150,7 +152,8 @@ class Cascade(Composite, init=False):
             verdicts[index] = verdict
         own = [value for index, value in enumerate(item_probabilities(question, first) or ()) if index not in unsure]
         probabilities = [value for value in (*own, second.probability) if value is not None]
-        detail = self._detail(len(unsure) / len(items), first.probability, "these items are not probable enough")
+        why = "these items are not probable enough"
+        detail = self._detail(question, len(unsure) / len(items), first.probability, why)
         return self.combined(
             ask,
             cast(A, tuple(verdicts)),
@@ -158,9 +161,12 @@ class Cascade(Composite, init=False):
             {**detail, "items": [index + 1 for index in unsure]},
         )
 
-    def _detail(self, escalated: float, probability: float | None, why: str) -> Mapping[str, Any]:
+    def _detail(
+        self, question: Question[Any], escalated: float, probability: float | None, why: str
+    ) -> Mapping[str, Any]:
         return {
-            "kind": "cascade",
+            # Statistics are of verdicts: no list or text escalates because it is unlikely to be right.
+            **({"kind": "cascade"} if is_votable(question) else {}),
             "escalated": escalated,
             "threshold": self.threshold,
             "probability": probability,

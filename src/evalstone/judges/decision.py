@@ -224,7 +224,8 @@ class SentenceJudge(Judge):
             raise JudgeDeclined(f"{self.identity} only splits texts into sentences; it can't answer {question.kind}")
         started = time.perf_counter()
         value, _, _ = answer_to(question)
-        return JudgeAnswer(value=value, judge=self.identity, seconds=time.perf_counter() - started)
+        # Nothing about the sentences of a text is unsure, so a cascade keeps them.
+        return JudgeAnswer(value=value, judge=self.identity, probability=1.0, seconds=time.perf_counter() - started)
 
 
 class DecisionOrText(Composite, init=False):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import Judge
+from evalstone.judges.decision import DecisionOrText
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import chunks, is_there, target_scope
@@ -177,9 +178,12 @@ class _DryRunSession(Session):
             line.error = line.error or outcome.error
 
     async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
-        answer = await super()._combine(call, _unwrapped(judge))
+        composite = _unwrapped(judge)
+        answer = await super()._combine(call, composite)
+        if not judge.cacheable or isinstance(composite, DecisionOrText):  # the latter passes one answer on as it is
+            return answer
         # Stand-ins always agree, so their probability says nothing.
-        return replace(answer, probability=None, detail=None) if judge.cacheable else answer
+        return replace(answer, probability=None, detail=None)
 
     async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         question, line, judge = call.question, self._line, _unwrapped(call.judge)
