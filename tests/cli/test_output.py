@@ -23,7 +23,7 @@ from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.views import metadata_text
-from evalstone.report.view import JUDGE_WIDTH, bare_judge, bare_judges
+from evalstone.report.view import JUDGE_WIDTH, bare_judge, bare_judges, bare_member
 from tests.cli.conftest import Evalstone
 from tests.runs import run_of
 
@@ -209,6 +209,11 @@ def test_a_judge_is_shown_without_its_settings_and_endpoint_in_a_column() -> Non
     assert bare_judge("vllm/m(https://h/v1)(temperature=0)@2") == "vllm/m@2"
     assert bare_judge("panel (of 3)") == "panel (of 3)"
     assert len(bare_judge("j" * 100)) == JUDGE_WIDTH
+    # As it is named with --judge.
+    assert bare_judge("decision(systemone/m(http://h), text=sentences@1)") == "systemone/m"
+    both = "cascade(decision(a/b, text=sentences@1), decision(a/c, text=openai/m), threshold=0.8)"
+    assert bare_judge(both) == "cascade(a/b, decision(a/c, text=openai/m), threshold=0.8)"
+    assert bare_member("decision(systemone/m(http://h), text=sentences@1)") == "decision(systemone/m, text=sentences@1)"
 
 
 def test_judges_whose_bare_names_are_equal_are_told_apart() -> None:

@@ -158,7 +158,9 @@ def test_labels_that_aligned_the_primary_show_nothing(tmp_path: Path) -> None:
     assert made.passed
     made.save(tmp_path / "align.json")
     cascade = Cascade(Aligned(lenient, tmp_path / "align.json"), DEAR)
-    with pytest.raises(ConfigError, match="29 right ones would, 0 are labeled; the 200 labels that it was aligned with"):
+    with pytest.raises(
+        ConfigError, match="29 right ones would, 0 are labeled; the 200 labels that it was aligned with"
+    ):
         calibrate(ROWS[:200], "fact_check", judge=cascade, ledger=None, risk=0.1)
     shown = calibrate(ROWS, "fact_check", judge=cascade, ledger=None, risk=0.1).risk
     assert shown is not None

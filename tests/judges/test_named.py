@@ -23,7 +23,7 @@ from evalstone import (
     parse_judge,
 )
 from evalstone.errors import ConfigError
-from evalstone.judges.parse import table_of
+from evalstone.judges.parse import as_value, table_of, with_setting
 
 A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
 DEEPEST = f"{'self_consistency(' * 21}{{}}{')' * 21}"
@@ -165,3 +165,16 @@ def test_a_judge_that_is_not_named_is_not_imported(spec: str) -> None:
 def test_a_judge_of_judges_takes_their_names_and_tables(written: Judge, made: Judge) -> None:
     assert written == made
     assert pickle.loads(pickle.dumps(written)) == made
+
+
+@pytest.mark.parametrize(
+    "text", ["align.json", "al,1.json", "a(1).json", " a.json ", "1", "none", "[a]", "it's.json", 'a".json']
+)
+def test_a_text_is_written_so_that_it_is_read_as_it_is(text: str) -> None:
+    value = as_value(text)
+    assert value is not None
+    assert table_of(with_setting("openai/gpt-5.1(temperature=0.7)", "base_url", value))["base_url"] == text
+
+
+def test_a_text_with_both_quotes_and_a_bracket_can_not_be_written() -> None:
+    assert as_value("""a(")'""") is None

@@ -338,7 +338,7 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("escalates_nearly_all", "warning", judge="cascade(a, b)", share=0.97, questions=40),
         "The judge cascade(a, b) escalated 97% of 40 questions, so its first judge saves next to "
-        "nothing; lower the threshold, or fit it (fit_cascade).",
+        "nothing; lower the threshold, or let labels choose it (fit_cascade).",
     ),
     (
         note("reasoning_left_out", "warning", outputs=None),

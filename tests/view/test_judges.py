@@ -17,6 +17,8 @@ from evalstone.ledger.store import Ledger
 from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.same_labels import on_same_labels
 from evalstone.results.saved_calibrations import calibration_file, calibrations_folder, save_calibration
+from evalstone.results.views.calibration import calibrations_table
+from evalstone.stats import SelectiveRisk
 from evalstone.view.addresses import sample_address
 from evalstone.view.calibrations import names_judge
 from tests.report.hostile import MARKUP
@@ -64,6 +66,24 @@ def test_the_list_has_verdicts_labels_and_the_runs_that_use_a_judge(url: str) ->
     assert {"id": run.id, "name": "nightly"} in by_judge[calibration.judge]["runs"]
     rows = {row["judge"]: row for row in csv.DictReader(io.StringIO(client.get("/judges.csv").text))}
     assert (rows["other@1"]["use"], rows["other@1"]["disagreements"], rows["other@1"]["runs"]) == ("systems", "26", "0")
+
+
+def test_figures_on_labels_that_chose_something_are_marked(url: str) -> None:
+    risk = SelectiveRisk(threshold=0.7, limit=0.1, confidence=0.95, kept=90, wrong=2, bound=0.07, labeled=120)
+    stored(url, many("plain@1", 26))
+    assert "optimistic" not in client_of(url).get("/judges").words
+    stored(url, many("aligned@1", 26, n_aligned_with=30))
+    stored(url, many("cascade@1", 26, risk=risk))
+    for said in ("optimistic: aligned with 30 of these labels", "optimistic: threshold chosen on these labels"):
+        assert client_of(url).get("/judges").words.count(said) == 1
+    rows = {each["judge"]: each for each in client_of(url).get("/judges.json").json}
+    assert {name: (row["aligned_with"], row["chose_threshold"]) for name, row in rows.items()} == {
+        "plain@1": (0, False),
+        "aligned@1": (30, False),
+        "cascade@1": (0, True),
+    }
+    (table,) = [calibrations_table("judges", [many("aligned@1", 26, n_aligned_with=30)])]
+    assert table.rows[0][3].text == "usable to rank systems; optimistic: aligned with 30 of these labels"
 
 
 def test_the_list_says_what_the_page_of_the_judge_says(url: str) -> None:

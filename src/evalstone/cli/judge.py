@@ -312,10 +312,12 @@ def align(
         result.save(out)
     view = result.view(COMMAND_LINE)
     if present(view, formats(view, outputs, result.to_dict())) and out is not None and result.passed:
-        from evalstone.judges.parse import with_setting
+        from evalstone.judges.parse import as_value, with_setting
 
-        aligned = with_setting(judge or "lexical", "align", out)
-        console().print(safe(f"Saved: {out}. Use it with --judge {shlex.quote(aligned)}.", 2000), soft_wrap=True)
+        path = as_value(out)
+        aligned = "" if path is None else with_setting(judge or "lexical", "align", path)
+        how = f" Use it with --judge {shlex.quote(aligned)}." if aligned else ""
+        console().print(safe(f"Saved: {out}.{how}", 2000), soft_wrap=True)
     if out is not None and result.passed is False:
         to_stderr(f"{out} is not written: the aligned judge is not shown to be better.")
     code = code_of_judging(result.n_failed, result.stop_reason)

@@ -93,10 +93,7 @@ class Cascade(Composite, init=False):
 
     @property
     def description(self) -> str:
-        return (
-            f"a cascade: {self.fallback.identity} answers if the probability of {self.primary.identity} is below "
-            f"{self.threshold:g}"
-        )
+        return f"a cascade: its second judge answers if the probability of the first is below {self.threshold:g}"
 
     def check_questions(self, scorer: str, asked: Iterable[QuestionSpec]) -> None:
         self.fallback.check_questions(scorer, asked)
@@ -120,7 +117,9 @@ class Cascade(Composite, init=False):
         self, question: Question[A], ask: MemberCalls, probability: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
-        return self.combined(ask, second.value, second.probability, self._detail(question, 1.0, probability, why), [second])
+        return self.combined(
+            ask, second.value, second.probability, self._detail(question, 1.0, probability, why), [second]
+        )
 
     async def _fall_back(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:

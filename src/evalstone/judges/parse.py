@@ -300,6 +300,17 @@ def with_setting(spec: str, name: str, value: str) -> str:
     return f"{match[1]}({', '.join((*others, f'{name}={value}'))})"
 
 
+def as_value(text: str) -> str | None:
+    """A text as the value of a setting in a judge's line, in quotes if it needs them; None if no line can have it."""
+    for written in (text, f'"{text}"', f"'{text}'"):
+        try:
+            if _split(written, written) == [written] and written == written.strip() and _value(written) == text:
+                return written
+        except ConfigError:
+            continue
+    return None
+
+
 def _split(inside: str, spec: str) -> list[str]:
     """The text between commas; commas inside brackets and quotes don't count."""
     parts, depth, quote = [""], 0, ""

@@ -26,7 +26,7 @@ from evalstone._core.display import (
     sentence,
     signed,
 )
-from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
+from evalstone._core.front_ends import COMMAND_LINE, PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.redaction import MARK
 from evalstone.types.notes import Note
 
@@ -494,10 +494,11 @@ NOTES: Mapping[str, Row] = {
         f"the endpoint refused the setting {note['setting']}; {count(note['answers'], 'answer was', 'answers were')} "
         "given without it"
     ),
-    "escalates_nearly_all": lambda note, _: (
+    "escalates_nearly_all": lambda note, front_end: (
         f"the judge {short_judge(note['judge'])} escalated {percent(note['share'])} of "
         f"{count(note['questions'], 'question')}, so its first judge saves next to nothing; lower "
-        "the threshold, or fit it (fit_cascade)"
+        "the threshold, or let labels choose it"
+        + (" (evalstone calibrate --risk)" if front_end is COMMAND_LINE else " (fit_cascade)")
     ),
     "reasoning_left_out": lambda note, front_end: (
         f"{_outputs(note)} with a model's reasoning, such as <think>…</think>; it is not scored"

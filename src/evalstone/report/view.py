@@ -22,6 +22,7 @@ ABSENT = ("", "-")
 FOOTER = ("Made by evalstone.",)
 JUDGE_WIDTH = 60
 _SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
+_OF_SENTENCES = re.compile(r"\bdecision\(([^(),]+), text=sentences@\d+\)")
 HIGHER, LOWER = "↑ higher is better", "↓ lower is better"
 
 
@@ -440,7 +441,14 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
 
 
 def bare_judge(identity: str) -> str:
-    """A judge's identity without endpoints and settings, cut to the width of a column."""
+    """A judge's identity without endpoints and settings, cut to the width of a column. A decision model or verifier
+    model that judges the sentences of a text has the name by which it is asked for, as in `--judge`."""
+    return safe(_OF_SENTENCES.sub(r"\1", _SETTINGS.sub("", identity)), JUDGE_WIDTH)
+
+
+def bare_member(identity: str) -> str:
+    """Like `bare_judge`, for a judge that is shown with its members: a decision model is another judge than itself
+    beside one that splits texts."""
     return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 

@@ -67,6 +67,15 @@ def use_text(verdict: JudgeVerdict) -> tuple[str, Tone]:
     return USES[verdict.use]
 
 
+def chosen_with(calibration: Calibration) -> str:
+    """What was chosen with the labels of a calibration, which makes its figures optimistic, as a phrase; "" if nothing
+    was."""
+    used = calibration.n_aligned_with
+    chosen = [f"aligned with {used} of these labels"] * bool(used)
+    chosen += ["threshold chosen on these labels"] * (calibration.risk is not None)
+    return f"optimistic: {' and '.join(chosen)}" if chosen else ""
+
+
 def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> View:
     """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram."""
     from evalstone.results.measures import measure  # noqa: PLC0415 - only a calibration needs its statistics
@@ -100,6 +109,7 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
         sections=tuple(sections),
         details=(_disagreements(calibration),),
         facts=(
+            Fact("Judge", calibration.judge),
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
             Fact("Dataset version", calibration.dataset_version),
             Fact("Scorer", calibration.signature),
@@ -233,6 +243,7 @@ def _cascade(calibration: Calibration, risk: SelectiveRisk, error: Interval | No
         f"are judged wrongly, with {risk.confidence:.0%} confidence ({risk.wrong} of "
         f"{count(risk.kept, 'labeled sample')}; it decides {risk.share_kept:.1%} of all alone)."
     )
+    yield "The bound is for new samples like these. All other figures are of the labels that chose the threshold."
     if calibration.cost is not None:
         yield _cascade_cost(calibration, calibration.cost)
     if error is not None:
@@ -289,7 +300,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
                 judges[one.judge],
                 safe(without_fingerprints(one.signature), 60),
                 safe(labels, 60),
-                use_text(one.verdict)[0],
+                "; ".join(filter(None, (use_text(one.verdict)[0], chosen_with(one)))),
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
                 _in_brackets(one.auroc) + ("" if one.unusable is None else " (not shown to be better than chance)"),

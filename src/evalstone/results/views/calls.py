@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import count, money
 from evalstone._core.guards import is_list, is_mapping
-from evalstone.report.view import Block, Cell, Column, Tone, bare_judge, words
+from evalstone.report.view import Block, Cell, Column, Tone, bare_member, words
 from evalstone.results.views.conversation import tokens_text
 from evalstone.results.views.evidence import laid_out
 from evalstone.types import NO_USAGE, JudgeCall
@@ -71,7 +71,7 @@ class Prompts:
 def call_block(call: JudgeCall, prompts: Prompts | None = None) -> Block:
     """A judge call, folded. prompts: what was asked; None to leave it out."""
     labels: list[tuple[str, Tone]] = [] if call.answer is not None else [("no answer", "bad")]
-    labels.append((bare_judge(call.judge), "dim"))
+    labels.append((bare_member(call.judge), "dim"))
     source = next(call.sources(), "") if not call.members else ""
     labels.extend((text, "dim") for text in (source, *_took(call)) if text)
     corrections = _corrections(call)
@@ -102,7 +102,7 @@ def call_rows(call: JudgeCall, depth: int = 0) -> Iterator[Sequence[Cell | str]]
     source = "" if call.members else next(call.sources(), "")
     tokens = f"{call.usage.input:,} + {call.usage.output:,}" if call.usage != NO_USAGE else ""
     question = Cell(call.question, level=depth)
-    yield question, call.judge, answer, source, tokens, f"{call.seconds:.2f} s", money(call.cost)
+    yield question, bare_member(call.judge), answer, source, tokens, f"{call.seconds:.2f} s", money(call.cost)
     for member in call.members:
         yield from call_rows(member, depth + 1)
 
@@ -120,7 +120,7 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
     """What is to say of a call besides its texts."""
     detail = dict(call.detail or {})
     detail.pop("corrections", None)
-    if call.judge != bare_judge(call.judge):
+    if call.judge != bare_member(call.judge):
         yield "judge", call.judge
     if call.repeat_index:
         yield "repetition", str(call.repeat_index)

@@ -34,6 +34,8 @@ from evalstone.report.view import (
     ScoreColumn,
     Section,
     View,
+    bare_judge,
+    bare_judges,
     direction,
     interval_cells,
     table,
@@ -288,10 +290,11 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A line for each composite judge: what it escalated and saved, or how well its members agreed."""
+    names = bare_judges(stats)
     for judge, counts in stats.items():
         show = _OF_KINDS.get(counts["kind"])
         said = f"statistics of an unknown kind, {counts['kind']}" if show is None else show(counts)
-        yield f"{short_judge(judge)}: {said}"
+        yield f"{names[judge]}: {said}"
 
 
 def _cascade(counts: Mapping[str, Any]) -> str:
@@ -300,9 +303,10 @@ def _cascade(counts: Mapping[str, Any]) -> str:
     ends = counts.get("share_interval")  # absent from results of earlier versions
     interval = "" if ends is None else f", 95% CI {percents(*ends)}"
     # A question with several verdicts may have escalated in part.
-    about = "" if float(counts["escalated"]).is_integer() else "about "
-    text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}{interval}), "
-    text += f"{count(saved, 'call')} of {short_judge(counts['fallback'])} saved"
+    escalated = float(counts["escalated"])
+    number_of = f"{escalated:,.0f}" if escalated.is_integer() else f"about {escalated:,.1f}"
+    text = f"{number_of} of {questions} escalated ({share}{interval}), "
+    text += f"{count(saved, 'call')} of {bare_judge(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
 

@@ -14,7 +14,7 @@ from evalstone.report.notes import clause_of
 from evalstone.report.view import Cell, Column, Section, Tone, bare_judges, table, words
 from evalstone.results.calibration import Calibration
 from evalstone.results.same_labels import JudgeOnLabels, on_same_labels
-from evalstone.results.views.calibration import use_text
+from evalstone.results.views.calibration import chosen_with, use_text
 from evalstone.results.views.calibration_figures import roc_chart
 from evalstone.stats.intervals import Interval
 from evalstone.types import without_fingerprints
@@ -57,6 +57,8 @@ class JudgeRow:
     runs: Link
     chosen: bool
     problem: str = ""
+    optimistic: str = ""
+    """What was chosen with the same labels."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def _row(
         age(found.created),
         runs_link(runs_by(cards, found), address),
         filed.id in chosen,
+        optimistic=chosen_with(found),
     )
 
 
@@ -264,7 +267,7 @@ def _conclusion(names: Sequence[str], judges: Sequence[JudgeOnLabels]) -> str:
 CSV_HEADER = (
     "id", "judge", "scorer", "labels", "columns", "use", "auroc", "auroc low", "auroc high", "missed", "missed low",
     "missed high", "flagged", "flagged low", "flagged high", "labeled", "disagreements", "created", "runs", "signature",
-    "problem",
+    "aligned with", "chose threshold", "problem",
 )  # fmt: skip
 
 
@@ -276,7 +279,8 @@ def _csv_row(filed: Filed, cards: Sequence[Card]) -> Sequence[Any]:
     ends = [end for each in (found.auroc, verdict.missed, verdict.flagged) for end in _ends(each)]
     return (
         filed.id, found.judge, found.scorer, found.labels, ", ".join(found.columns), verdict.use, *ends,
-        len(found.pairs), len(found.disagreements), found.created, len(runs_by(cards, found)), found.signature, None,
+        len(found.pairs), len(found.disagreements), found.created, len(runs_by(cards, found)), found.signature,
+        found.n_aligned_with, found.risk is not None, None,
     )  # fmt: skip
 
 
@@ -298,6 +302,8 @@ def _data(filed: Filed, cards: Iterable[Card]) -> Mapping[str, Any]:
         "created": found.created,
         "labeled": len(found.pairs),
         "disagreements": len(found.disagreements),
+        "aligned_with": found.n_aligned_with,
+        "chose_threshold": found.risk is not None,
         "verdict": found.verdict.to_dict(),
         "runs": [{"id": card.id, "name": name_of(card)} for card, _ in runs_by(cards, found)],
     }
