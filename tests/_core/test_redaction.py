@@ -9,6 +9,7 @@ import pickle
 import shlex
 import threading
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -439,6 +440,19 @@ def test_a_long_text_takes_no_longer_than_its_length_asks_for(text: str) -> None
         return time.process_time() - began
 
     assert any(seconds() < 2 for _ in range(3))  # the fastest of three, on a machine that does other things, too
+
+
+def test_credentials_of_the_environment_are_secrets_but_the_paths_of_files_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Redactor()
+    monkeypatch.setattr(redaction, "register", known.register)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    monkeypatch.setenv("ACME_TOKEN", "t-0815-acme")
+    monkeypatch.setenv("ACME_MODEL", "m-0815-acme")
+    monkeypatch.setenv("ACME_URL", "redis://acme:pw-0815@db")
+    redaction.register_credentials()
+    assert known.redacted(f"{tmp_path} t-0815-acme m-0815-acme pw-0815") == f"{tmp_path} *** m-0815-acme ***"
 
 
 def test_the_text_of_an_error_holds_no_secret() -> None:

@@ -343,6 +343,16 @@ def register_environment(*names: str) -> None:
     register(*filter(None, map(os.environ.get, names)))
 
 
+def register_credentials() -> None:
+    """Register the values of all environment variables with the name of a credential, and the secrets in URLs. The path
+    of a file, such as `PWD`, is no secret."""
+    for name, value in os.environ.items():
+        if is_credential(name) and not os.path.exists(value):
+            register(value)
+        if "://" in value:
+            register_url(value)
+
+
 def register_settings(value: Any) -> None:
     """Register the values in the position of a secret, in settings as text (even malformed) or as a table."""
     if isinstance(value, str):

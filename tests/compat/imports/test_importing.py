@@ -387,3 +387,20 @@ def test_the_system_is_in_the_table_of_a_single_run() -> None:
     assert ImportedRuns((run,), "acme").to_csv().splitlines()[1].startswith('"a","good",')
     (run,) = runs_of(row(0, system="", answer=None), row(1, system="", answer=None))
     assert "system" not in str(ImportedRuns((run,), "acme"))
+
+
+def test_keys_of_the_environment_that_the_file_quotes_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, password = "sk-imported-5d1f", "pw-of-the-database-7"
+    monkeypatch.setenv("ACME_API_KEY", key)
+    monkeypatch.setenv("ACME_URL", f"postgresql://acme:{password}@db/acme")
+    text = FIXTURE.read_text("utf-8")
+    (tmp_path / "results.json").write_text(text.replace("It is short.", f"401 for {key}, then {password}"), "utf-8")
+    ledger, out = tmp_path / "ledger.db", tmp_path / "runs"
+    imported = import_results(tmp_path / "results.json", ledger=ledger, out=out)
+    reasons = {getattr(record.outcome, "reason", "") for run in imported for record in run.records}
+    assert "401 for ***, then ***" in reasons
+    for written in (ledger, *out.rglob("*.json*")):
+        assert key.encode() not in written.read_bytes()
+        assert password.encode() not in written.read_bytes()

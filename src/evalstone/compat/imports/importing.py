@@ -18,6 +18,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.garbage import rare_collections
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
+from evalstone._core.redaction import register_credentials
 from evalstone.compat.imports.building import Building, Built, keep
 from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.errors import ConfigError, DataError, MissingDependency
@@ -210,6 +211,7 @@ def import_results(
     source = Source(home_expanded(os.fspath(path)))
     if not source.path.exists():
         raise DataError(f"{quoted(path)} does not exist")
+    register_credentials()  # the tool may have used any of them, and errors quote them
     with rare_collections():
         built = _built(source, tool, scales or {}, name, labels)
     runs = tuple(each.run for each in built)
