@@ -136,8 +136,8 @@ def test_the_labels_for_a_half_width_follow_from_the_expected_errors() -> None:
     assert labels_to_reach(half, 0.1) == math.ceil((1.959964 * 0.5 / 0.1) ** 2) == 97
     assert labels_to_reach([5.0] * 1000, 1.0, scale=10) == 97
     assert labels_to_reach(half, 0.1, confidence=0.9) == math.ceil((1.644854 * 0.5 / 0.1) ** 2)
-    assert labels_to_reach([0.0, 1.0] * 500, 0.1) == math.ceil((1.959964 * 0.1 / 0.1) ** 2) == 4
-    assert labels_to_reach([0.0] * 500 + [0.5] * 500, 0.1) == math.ceil((1.959964 * 0.3 / 0.1) ** 2)
+    assert labels_to_reach([0.0, 1.0] * 500, 0.1) == math.ceil((1.959964 * 0.4 / 0.1) ** 2) == 62
+    assert labels_to_reach([0.0] * 500 + [0.5] * 500, 0.1) == math.ceil((1.959964 * 0.45 / 0.1) ** 2)
     assert (labels_to_reach(half[:20], 0.1), labels_to_reach([], 0.1)) == (20, 0)
     with pytest.raises(ConfigError, match="half_width must be above 0"):
         labels_to_reach(half, 0)
@@ -145,14 +145,26 @@ def test_the_labels_for_a_half_width_follow_from_the_expected_errors() -> None:
         labels_to_reach([2.0], 0.1)
 
 
-def test_that_many_labels_give_about_this_half_width() -> None:
-    """Of a judge whose scores are the probabilities that people say yes."""
-    source = np.random.default_rng(7)
+def agreeing(source: np.random.Generator) -> tuple[list[float], list[float]]:
+    """Scores that are the probabilities that people say yes."""
     scores = source.uniform(0.1, 0.9, 2000)
-    truth = (source.uniform(size=2000) < scores).astype(float)
-    chosen = select_for_labeling([*scores], n=labels_to_reach([*scores], 0.1))
-    labels = [float(truth[place]) if place in chosen else None for place in range(2000)]
-    result = ppi_mean([*scores], labels, strata=score_strata([*scores]))
+    return [*map(float, scores)], [*map(float, source.uniform(size=2000) < scores)]
+
+
+def wrong_in_one_of_five(source: np.random.Generator) -> tuple[list[float], list[float]]:
+    """Verdicts, of which one in five is wrong."""
+    truth = source.uniform(size=2000) < 0.7
+    return [*map(float, truth ^ (source.uniform(size=2000) < 0.2))], [*map(float, truth)]
+
+
+@pytest.mark.parametrize("judge", [agreeing, wrong_in_one_of_five])
+def test_that_many_labels_give_about_this_half_width(
+    judge: Callable[[np.random.Generator], tuple[list[float], list[float]]],
+) -> None:
+    scores, truth = judge(np.random.default_rng(7))
+    chosen = select_for_labeling(scores, n=labels_to_reach(scores, 0.1))
+    labels = [truth[place] if place in chosen else None for place in range(2000)]
+    result = ppi_mean(scores, labels, strata=score_strata(scores))
     assert result is not None
     assert result.estimate is not None
     low, high = result.estimate.low, result.estimate.high

@@ -22,6 +22,8 @@ from evalstone.stats._arrays import Positions, column
 from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM
 
 STRATA = 5
+WRONG = 0.2
+"""The share of samples on which a judge of unknown quality is taken to be wrong by the whole scale."""
 LabelingOrder: TypeAlias = Literal["stratified", "uncertain", "random"]
 """How the next sample to label is chosen."""
 
@@ -75,8 +77,9 @@ def labels_to_reach(scores: Sequence[float], half_width: float, *, scale: float 
         labels = (z · Σ wₛ σₛ / half_width)²          at most the number of samples
 
     with the strata s of `score_strata`, their shares wₛ of the samples, and the standard deviation σₛ of the judge's
-    error that is expected before any label: √(score · (scale - score)), at least scale / 10. It is an estimate for
-    planning: a judge that is better than its scores look needs fewer. Labels are allocated as by `select_for_labeling`.
+    error that is expected before any label: √(score · (scale - score)), but at least 0.4 · scale, as if the judge were
+    wrong by the whole scale on one sample in five. Scores of 0 and 1 don't show how often it is wrong. A better judge
+    needs fewer labels. They are allocated as by `select_for_labeling`.
 
     Args:
         scores: The judge's scores, in [0, scale].
@@ -96,7 +99,9 @@ def labels_to_reach(scores: Sequence[float], half_width: float, *, scale: float 
     total = int(strata.sizes.sum())
     if not total:
         return 0
-    spread = sum(float(size) / total * deviation for size, deviation in zip(strata.sizes, strata.spreads, strict=True))
+    least = math.sqrt(WRONG * (1 - WRONG)) * scale
+    spreads = (max(spread, least) for spread in strata.spreads)
+    spread = sum(float(size) / total * each for size, each in zip(strata.sizes, spreads, strict=True))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     return min(total, math.ceil((z * spread / half_width) ** 2))
 

@@ -142,8 +142,8 @@ _SCORES = (
     Column("labels", csv="labels"),
 )
 _ABOUT_LABELS = (
-    "Labels: about how many of the samples people must label, so that the mean corrected with them is known to within "
-    f"±{HALF_WIDTH:g} of the scale, however often the judge was wrong."
+    "Labels: about how many samples people must label, so that the mean corrected with them is known to within "
+    f"±{HALF_WIDTH:g} of the scale, if the judge is wrong on one sample in five. A better judge needs fewer."
 )
 
 
