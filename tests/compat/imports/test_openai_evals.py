@@ -1,5 +1,6 @@
 """The output items of OpenAI's evals API. The fixture was written from the models of openai 2's Python client and
-validated by them: four items, of which the judge fails one, and the model one."""
+validated by them: four items, of which the judge fails one, and the model one. What the dashboard exports was written
+as promptfoo 0.123.1 checks it, and imported there."""
 
 from __future__ import annotations
 
@@ -135,3 +136,35 @@ def test_items_with_large_numbers_are_cases_of_their_own(tmp_path: Path) -> None
     items = [{**ITEMS[0], "datasource_item_id": number} for number in numbers]
     (run,) = imported(tmp_path / "i.json", items)
     assert (run.n_samples, run.trials) == (4, 1)
+
+
+def test_what_the_dashboard_exports_is_read_as_the_items_of_the_api_are() -> None:
+    first, second = import_results(FILE.with_name("exported.jsonl"), ledger=None)
+    assert first.target is not None
+    assert (first.target.identity, first.target.answers, first.target.failed) == ("small-1 · evalrun_1", 3, 1)
+    assert (first.n_samples, second.n_samples) == (4, 4)
+    assert [(info.name, info.scale) for info in first.scorers] == [("test_passed", 1), ("Exact", 1), ("Quality", 10)]
+    assert [record.value for record in second.records if record.scorer == "Exact"] == [0, 1, 0, 1]
+    assert exceptions(first, "Quality") == [None, None, "JudgeFailed", "TargetFailed"]
+    (call,) = next(record.calls for record in first.records if record.scorer == "Quality")
+    assert (call.judge, call.usage.input) == ("judge-1 by openai-evals", 40)
+    assert first.samples is not None
+    sample = first.samples[0]
+    assert (sample.input, sample.output) == ("What is the capital of country 0?", "Paris")
+    assert sample.metadata["target"]["usage"] == {"input": 20, "output": 2, "cached": 4, "requests": 0}
+
+
+def test_an_exported_item_without_verdicts_has_no_verdict(tmp_path: Path) -> None:
+    item = {
+        "run_id": "r",
+        "data_source_idx": 0,
+        "item": {"q": "1 + 1?"},
+        "sample": {"outputs": ["2"]},
+        "grades": {"a": 1},
+    }
+    (run,) = imported(tmp_path / "one.json", item)
+    assert [info.name for info in run.scorers] == ["a"]
+    assert run.samples is not None
+    assert (run.samples[0].output, run.target) == ("2", None)
+    (run,) = imported(tmp_path / "two.json", [item | {"grades": {}, "passes": {"a": False}}])
+    assert [(info.name, run.mean(info.name)) for info in run.scorers] == [("test_passed", 0), ("a", 0)]

@@ -1,7 +1,8 @@
-"""The output items of OpenAI's evals API, as JSON, JSON Lines or pages of the API.
+"""The output items of OpenAI's evals API, as JSON, JSON Lines or pages of the API, or as its dashboard exports them.
 
 The model of a run is the system, and a row of the data source is a case. A grader that failed has an error in its own
-sample and a score all the same, which isn't read. The items have no numbers of the run to compare with.
+sample and a score all the same, which isn't read. The items have no numbers of the run to compare with. The dashboard
+leaves out the types of graders: one that has a sample asked a model.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalstone._core.guards import is_object
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.times import utc_time
 from evalstone.agents.formats.messages import read_messages
 from evalstone.compat.imports.cases import case_fields, text_of
@@ -52,6 +53,8 @@ _PASSED: Mapping[str, bool] = {"pass": True, "passed": True, "fail": False, "fai
 _UNIQUE = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 """What the API adds to the name of a grader."""
 _LATEST = 2**33
+_EXPORTED = ("data_source_idx", "item", "grades")
+"""Keys of an item that the dashboard has exported."""
 _TEXT = "sample.output_text"
 """The answer in a row of the data source that had it already."""
 
@@ -60,15 +63,24 @@ _TEXT = "sample.output_text"
 class _Known:
     """What the first reading learns: the runs of each model."""
 
-    runs: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    models: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """The models of each run."""
     types: set[str] = field(default_factory=set[str])
     """The unknown types of grader that were named."""
 
+    def learn(self, item: Mapping[str, Any]) -> None:
+        """Learn of which model the run of an item is."""
+        models = self.models.setdefault(text_in(item, "run_id"), set())
+        if model := _model(item):
+            models.add(model)
+
     def system(self, item: Mapping[str, Any]) -> str:
-        """The model, and the run if a model has several."""
-        model = _model(item)
-        run = text_in(item, "run_id") if len(self.runs[model]) > 1 else ""
-        return metric_name(" · ".join(filter(None, (model, run))), "")
+        """The model, and the run if a model has several. An item that failed may not name the model of its run."""
+        run = text_in(item, "run_id")
+        models = self.models[run]
+        model = _model(item) or (next(iter(models)) if len(models) == 1 else "")
+        of_model = [each for each in self.models.values() if (model in each if model else not each)]
+        return metric_name(" · ".join(filter(None, (model, run if len(of_model) > 1 else ""))), "")
 
 
 def recognizes(head: Head) -> bool:
@@ -76,7 +88,8 @@ def recognizes(head: Head) -> bool:
     if head.is_folder:
         return False
     of_page = head.has("data") and ITEM.encode() in head.start
-    return of_page or head.has("datasource_item", "results") or head.has("per_testing_criteria_results")
+    of_items = head.has("datasource_item", "results") or head.has(*_EXPORTED)
+    return of_page or of_items or head.has("per_testing_criteria_results")
 
 
 def read(source: Source) -> Iterator[Event]:
@@ -84,10 +97,10 @@ def read(source: Source) -> Iterator[Event]:
     known = _Known()
     for event in _items(source):
         if isinstance(event, tuple):
-            known.runs.setdefault(_model(event[1]), set()).add(text_in(event[1], "run_id"))
+            known.learn(_as_item(event[1]))
     for event in _items(source):
         if isinstance(event, tuple):
-            yield from _row(*event, known)
+            yield from _row(event[0], _as_item(event[1]), known)
         else:
             yield event
 
@@ -100,7 +113,7 @@ def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Event]:
     document = source.json()
     if document.is_list:
         yield from document.objects("items")
-    elif source.head.has("datasource_item"):
+    elif source.head.has("datasource_item") or source.head.has(*_EXPORTED):
         yield "the item", document.object("the item")
     else:
         for key in document.members():
@@ -114,6 +127,38 @@ def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Event]:
                     "client.evals.runs.output_items.list(run_id, eval_id=…), one JSON object a line"
                 )
     document.end()
+
+
+def _as_item(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as the API has it."""
+    if "grades" not in item:
+        return item
+    scores, passed, samples = (object_in(item, name) for name in ("grades", "passes", "grader_samples"))
+    graders = [
+        {
+            "name": name,
+            "score": scores.get(name, passed.get(name)),
+            "passed": passed.get(name),
+            "sample": _as_sample(samples.get(name)),
+        }
+        for name in {**scores, **passed}
+    ]
+    return {
+        "run_id": item.get("run_id"),
+        "datasource_item": item.get("item"),
+        "datasource_item_id": item.get("data_source_idx"),
+        "results": graders,
+        "sample": _as_sample(item.get("sample")),
+    }
+
+
+def _as_sample(sample: object) -> dict[str, Any] | None:
+    """A sample as the API has it; None if there is none."""
+    if not is_object(sample):
+        return None
+    said = sample.get("outputs")
+    texts = [{"content": each} if isinstance(each, str) else each for each in (said if is_array(said) else ())]
+    return {**sample, "output": texts, "usage": sample.get("token_usage")}
 
 
 def _model(item: Mapping[str, Any]) -> str:
@@ -193,9 +238,16 @@ def _type(grader: Mapping[str, Any]) -> str:
     return text_in(grader, "type").lower().replace("-", "_").removesuffix("_grader")
 
 
+def _asks_model(grader: Mapping[str, Any]) -> bool:
+    """Whether a grader is a judge."""
+    return _type(grader) in JUDGED if _type(grader) else bool(object_in(grader, "sample"))
+
+
 def _scores(item: Mapping[str, Any]) -> dict[Metric, Result]:
     graders = objects_in(item, "results")
-    return numbered([(PASSED, _passed(item, graders)), *((_metric(grader), _result(grader)) for grader in graders)])
+    of_graders = [(_metric(grader), _result(grader)) for grader in graders]
+    is_decided = "status" in item or any(grader.get("passed") is not None for grader in graders)
+    return numbered([(PASSED, _passed(item, graders)), *of_graders] if is_decided else of_graders)
 
 
 def _metric(grader: Mapping[str, Any]) -> Metric:
@@ -209,14 +261,14 @@ def _metric(grader: Mapping[str, Any]) -> Metric:
 
 def _failure(grader: Mapping[str, Any]) -> Failed | None:
     error = _error(object_in(grader, "sample")) or _error(grader)
-    return failed("JudgeFailed" if _type(grader) in JUDGED else "ScorerFailed", error) if error else None
+    return failed("JudgeFailed" if _asks_model(grader) else "ScorerFailed", error) if error else None
 
 
 def _result(grader: Mapping[str, Any]) -> Result:
     sample, failure, judged = object_in(grader, "sample"), _failure(grader), None
     replies = [text for each in objects_in(sample, "output") if (text := text_of(each.get("content"))) is not None]
     reason = text_in(grader, "reason") or (replies[-1] if replies else "")
-    if _type(grader) in JUDGED:
+    if _asks_model(grader):
         verdict = {name: storable(grader[name]) for name in ("score", "passed", "label") if name in grader}
         judged = Judged(
             judge=text_in(sample, "model"),
@@ -245,7 +297,7 @@ def _passed(item: Mapping[str, Any], graders: list[dict[str, Any]]) -> Result:
 READER = Reader(
     tool=TOOL,
     version=1,
-    forms=(Form("output items", (ITEM, "datasource_item", "results")),),
+    forms=(Form("output items", (ITEM, "datasource_item", "results")), Form("exported items", _EXPORTED)),
     recognizes=recognizes,
     read=read,
 )
