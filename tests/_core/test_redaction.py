@@ -449,9 +449,11 @@ def test_credentials_of_the_environment_are_secrets_but_the_paths_of_files_are_n
     monkeypatch.setattr(redaction, "register", known.register)
     monkeypatch.setenv("PWD", str(tmp_path))
     monkeypatch.setenv("ACME_TOKEN", "t-0815-acme")
+    monkeypatch.setenv("ACME_JWT", "j-0815-" * 700)
     monkeypatch.setenv("ACME_MODEL", "m-0815-acme")
     monkeypatch.setenv("ACME_URL", "redis://acme:pw-0815@db")
     redaction.register_credentials()
+    assert known.redacted("j-0815-" * 700) == "***"
     assert known.redacted(f"{tmp_path} t-0815-acme m-0815-acme pw-0815") == f"{tmp_path} *** m-0815-acme ***"
 
 

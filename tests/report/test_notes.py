@@ -71,7 +71,7 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("metric_unknown", "caution", tool="t", kind="no-such", place="France"),
-        "No-such isn't known as a metric of t (first in France); its scores are read as they are.",
+        "The metric no-such of t isn't known here (first in France); its scores are read as they are.",
     ),
     (
         note("direction_unsure", "caution", "s", tool="t"),

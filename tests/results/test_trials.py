@@ -28,6 +28,7 @@ from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
 from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.run import run_view
+from evalstone.results.views.trials import trial_results
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import Outcome, StoredTarget, note
@@ -135,6 +136,23 @@ def test_the_limits_of_trials_hold_whatever_the_missing_scores_are() -> None:
     with pytest.raises(ConfigError) as raised:
         run.reliability(missing="all")  # type: ignore[arg-type]
     assert (raised.value.field, raised.value.value) == ("missing", "all")
+
+
+def test_the_threshold_of_another_tool_says_what_passes_there() -> None:
+    tools = replace(INFO, tool="acme 1", tool_threshold=0.8)
+    (found,) = run_of({"a": [0.7, 0.9], "b": [0.9, 0.8]}, info=tools).reliability()
+    assert (found.threshold, found.always) == (0.8, 1)
+
+
+def test_trials_dont_pass_by_a_scale_that_nobody_knows() -> None:
+    tools = replace(INFO, scale=100.0, tool="acme 1")
+    run = run_of({"a": [12, 19], "b": [12, 12]}, info=tools)
+    assert trial_results(run)
+    assumed = replace(
+        run, cautions=(note("scale_assumed", "caution", "check", tool="acme", highest=19.0, scale=100.0),)
+    )
+    assert not trial_results(assumed)
+    assert not [section for section in run_view(assumed).sections if section.title == "Trials"]
 
 
 def test_a_threshold_and_the_direction_say_what_passes() -> None:

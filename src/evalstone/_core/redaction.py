@@ -347,7 +347,7 @@ def register_credentials() -> None:
     """Register the values of all environment variables with the name of a credential, and the secrets in URLs. The path
     of a file, such as `PWD`, is no secret."""
     for name, value in os.environ.items():
-        if is_credential(name) and not os.path.exists(value):
+        if is_credential(name) and not os.path.exists(value):  # noqa: PTH110 - of a long text, Path raises an error
             register(value)
         if "://" in value:
             register_url(value)

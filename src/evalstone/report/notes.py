@@ -420,8 +420,8 @@ NOTES: Mapping[str, Row] = {
         f"{front_end.term('scales', {note.scorer: note['scale']})}"
     ),
     "metric_unknown": lambda note, _: (
-        f"{safe(note['kind'], LONG)} isn't known as a metric of {note['tool']} (first in {safe(note['place'], LONG)}); "
-        "its scores are read as they are"
+        f"the metric {safe(note['kind'], LONG)} of {note['tool']} isn't known here (first in "
+        f"{safe(note['place'], LONG)}); its scores are read as they are"
     ),
     "direction_unsure": lambda note, _: (
         f"{note['tool']} doesn't say whether low or high scores are good, and its verdicts don't show it for every "

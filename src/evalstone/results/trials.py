@@ -100,7 +100,8 @@ def reliability(
     Args:
         run: A run with trials.
         scorer: A scorer by title, signature or name; None for all.
-        threshold: The score to reach, on the scorer's scale. None: half of the scale.
+        threshold: The score to reach, on the scorer's scale. None: that of the tool, of an imported metric that has
+            one, else half of the scale.
         confidence: The confidence level of the intervals.
         missing: Which trials without a score count. "worst": all. "failed": only those whose judge, simulated user or
             scorer failed or gave no answer, not those whose score is undefined. "ignore": none, which is valid only if
@@ -156,6 +157,8 @@ def _reliability(
     confidence: float,
     missing: Missing,
 ) -> Reliability:
+    if threshold is None:
+        threshold = info.tool_threshold
     limit = info.scale / 2 if threshold is None else threshold
     if not 0 <= limit <= info.scale:
         raise ConfigError(f"{info.name}: ", invalid("the threshold", f"in [0, {info.scale:g}]", limit, f"{limit:g}"))

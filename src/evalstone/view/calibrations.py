@@ -108,7 +108,7 @@ class Calibrations:
             if problem := next((each.problem for each in every if each.problem and each.id.startswith(prefix)), ""):
                 return [(f"{problem}. Delete it, and calibrate again.", True, "")]
             of_judge = best_first(known, judge, info.signature, reasoning_kept(run["warnings"]))
-            noted = calibration_notes(of_judge, line["judges"])
+            noted = calibration_notes(of_judge, line["judges"], imported=bool(info.tool))
             for (text, doubtful), calibration in zip(noted, of_judge or (None,), strict=True):
                 name = "" if calibration is None else ids[id(calibration)]
                 found.setdefault((doubtful, name), []).append((title, text))

@@ -27,6 +27,7 @@ from evalstone.report.view import Block, Column, HistogramChart, View, table
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.views.calibration import calibration_notes
 from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.evidence import laid_out
 from evalstone.results.views.run import retries, run_notes, run_view
 from evalstone.types import Message, ToolCall
 from tests.fakes import claims, verdicts
@@ -517,6 +518,33 @@ def test_a_run_says_how_its_judge_was_calibrated(calibrations: list[Calibration]
     assert (section.warnings if doubtful else section.notes)[-1] == f"fact_check: {line}"
     for report in reports(view):
         assert f"fact_check: {line}" in unescape(report)
+
+
+def test_the_judge_of_another_tool_is_compared_with_labels_of_its_scores() -> None:
+    run = judged("yes", "no")
+    imported = replace(
+        run, summary=tuple(replace(line, info=replace(line.info, tool="acme 1")) for line in run.summary)
+    )
+    notes = run_view(imported, calibrations={run.scorers[0].signature: ()}).sections[0].notes
+    assert "evalstone annotate" in notes[-1]
+    assert "calibrate" not in notes[-1]
+
+
+def test_a_duration_that_a_file_doesnt_say_is_not_shown() -> None:
+    run = judged("yes", "no")
+    imported = replace(
+        run, seconds=0.0, summary=tuple(replace(x, info=replace(x.info, tool="acme 1")) for x in run.summary)
+    )
+    assert [fact.name for fact in run_view(run).facts].count("Duration") == 1
+    assert "Duration" not in [fact.name for fact in run_view(imported).facts]
+    assert "Duration" in [fact.name for fact in run_view(replace(imported, seconds=2.0)).facts]
+
+
+def test_evidence_of_another_tool_has_all_its_names() -> None:
+    (item,) = (laid_out({"value": "I", "answer": "none", "more": [{"text": "x"}]}, named=True),)
+    assert (item.text, item.pairs) == ("", (("value", "I"), ("answer", "none")))
+    assert item.items[0].items[0].pairs == (("text", "x"),)
+    assert laid_out({"value": "I"}).text == "I"
 
 
 def test_nothing_is_said_of_calibrations_where_no_sample_has_a_score() -> None:

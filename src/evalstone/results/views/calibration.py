@@ -118,10 +118,13 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
     )
 
 
-def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def calibration_notes(
+    calibrations: Sequence[Calibration], judges: Sequence[str], *, imported: bool = False
+) -> Iterator[tuple[str, bool]]:
     """A note on each calibration of a run's judge, and whether it makes the scores doubtful.
 
     calibrations: those of the judge for one scorer. judges: the identities of the judges that the scorer asked.
+    imported: Whether another tool asked them, so that they can't be asked about labeled samples.
     """
     names = Counter(calibration.labels for calibration in calibrations)
     for calibration in calibrations:
@@ -129,7 +132,9 @@ def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]
         if names[labels] > 1:
             labels = f"{labels} ({listed(calibration.columns)})"
         yield f"judge calibrated on {labels}: {_result(calibration)}", calibration.flaw is not None
-    if not calibrations:
+    if not calibrations and imported:
+        yield "the judge isn't compared with labels (evalstone annotate, then report --labels SCORER=ledger)", False
+    elif not calibrations:
         lexical = all(judge.startswith("lexical@") for judge in judges)
         published = "; its accuracy on public data: evalstone judges" if lexical else ""
         yield f"not calibrated (evalstone calibrate --labels FILE){published}", False

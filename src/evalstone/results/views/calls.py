@@ -68,8 +68,8 @@ class Prompts:
         return data
 
 
-def call_block(call: JudgeCall, prompts: Prompts | None = None) -> Block:
-    """A judge call, folded. prompts: what was asked; None to leave it out."""
+def call_block(call: JudgeCall, prompts: Prompts | None = None, *, named: bool = False) -> Block:
+    """A judge call, folded. prompts: what was asked; None to leave it out. named: as for `laid_out`."""
     labels: list[tuple[str, Tone]] = [] if call.answer is not None else [("no answer", "bad")]
     labels.append((bare_member(call.judge), "dim"))
     source = next(call.sources(), "") if not call.members else ""
@@ -77,7 +77,8 @@ def call_block(call: JudgeCall, prompts: Prompts | None = None) -> Block:
     corrections = _corrections(call)
     if corrections:
         labels.append((count(len(corrections), "correction"), "unsure"))
-    read = Block("group", "Answer" if call.reply is None else "Read from the reply", items=(laid_out(call.answer),))
+    title = "Answer" if call.reply is None else "Read from the reply"
+    read = Block("group", title, items=(laid_out(call.answer, named=named),))
     reply = [Block("raw", "Reply", call.reply)] if call.reply is not None else []
     is_brief = prompts is None and call.reply is not None  # the evidence says what was read
     replied = [*corrections, *reply, *([read] if call.answer is not None and not is_brief else [])]

@@ -85,19 +85,23 @@ def findings_in(evidence: Any) -> Iterator[tuple[str, str]]:
                 yield from findings_in(value)
 
 
-def laid_out(value: Any) -> Block:
-    """Any evidence as a block: verdicts as labels, lists as items, everything else as names and values."""
+def laid_out(value: Any, *, named: bool = False) -> Block:
+    """Any evidence as a block: verdicts as labels, lists as items, everything else as names and values.
+
+    named: Whether the first text of an object is shown with its name, too. In evidence of other tools, such as
+    `{"value": "C"}`, it is no sentence.
+    """
     if isinstance(value, dict):
-        return _item(cast("dict[str, Any]", value))
+        return _item(cast("dict[str, Any]", value), named=named)
     if isinstance(value, list):
-        return Block("group", items=tuple(map(laid_out, cast("list[Any]", value))))
+        return Block("group", items=tuple(laid_out(item, named=named) for item in cast("list[Any]", value)))
     return Block("part", text=_plain(value))
 
 
-def _item(item: Mapping[str, Any]) -> Block:
+def _item(item: Mapping[str, Any], *, named: bool = False) -> Block:
     """One object of the evidence: its main text, its verdict, the reason, the passages it cites, and the rest."""
     rest = {name: value for name, value in item.items() if name not in _HANDLED and value not in (None, "", [], {})}
-    headline = next((name for name, value in rest.items() if isinstance(value, str)), None)
+    headline = None if named else next((name for name, value in rest.items() if isinstance(value, str)), None)
     text = str(rest.pop(headline)) if headline is not None else ""
     if isinstance(item.get("passage"), int):
         text = text or f"Passage {item['passage']}"
@@ -114,10 +118,8 @@ def _item(item: Mapping[str, Any]) -> Block:
         if not all(isinstance(number, int) for number in cited):
             nested["passages"] = cited
     cites = tuple(cast("list[int]", item["passages"])) if _cites(item) else ()
-    inside = tuple(
-        Block("group", _words(name), items=laid_out(value).items or (laid_out(value),))
-        for name, value in nested.items()
-    )
+    blocks = ((name, laid_out(value, named=named)) for name, value in nested.items())
+    inside = tuple(Block("group", _words(name), items=block.items or (block,)) for name, block in blocks)
     cited = f"passage {listed(map(str, cites))}" if cites else ""
     why = " · ".join(filter(None, (str(item.get("reason") or ""), cited)))
     kind = "claim" if isinstance(item.get("claim"), str) else "item"

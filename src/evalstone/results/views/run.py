@@ -165,11 +165,12 @@ def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleVie
 
 def _facts(run: Run) -> Iterator[Fact]:
     if any(line.asked + line.shared + line.cached for line in run.summary):
-        yield Fact("Judge calls", calls := calls_text(run.summary), calls)
-    duration = duration_text(run)
+        calls = calls_text(run.summary)
+        yield Fact("Judge calls", calls.removeprefix("judge calls: "), calls)
     if cost := cost_text(run):
         yield Fact("Cost", cost.removeprefix("cost "), cost)
-    yield Fact("Duration", duration, duration)
+    if duration := duration_text(run):
+        yield Fact("Duration", duration, duration)
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
     if run.resumed:
@@ -223,7 +224,7 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
     quality: list[tuple[ScorerSummary, str]] = []
     for line in run.summary:
         if line.n_score and (known := calibrations.get(line.info.signature)) is not None:
-            for text, doubtful in calibration_notes(known, line.judges):
+            for text, doubtful in calibration_notes(known, line.judges, imported=bool(line.info.tool)):
                 (doubts if doubtful else quality).append((line, text))
     facts = sentences_of(each for each in doubts_of(run) if each.severity == "fact")
     notes = (*facts, *run_notes(run), *_by_scorer(run, quality), *_label_notes(run))

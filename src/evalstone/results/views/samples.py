@@ -110,6 +110,7 @@ def sample_parts(
                 record,
                 outcome,
                 evidence[record.signature],
+                scorers[record.signature],
                 None if prompts is None else prompts.get(record.signature, Prompts()),
                 shown_above=bool(passages),
             )
@@ -271,18 +272,24 @@ def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Bloc
 
 
 def _explained(
-    record: Record, outcome: OutcomeView, evidence: Any, prompts: Prompts | None, *, shown_above: bool
+    record: Record,
+    outcome: OutcomeView,
+    evidence: Any,
+    info: ScorerInfo,
+    prompts: Prompts | None,
+    *,
+    shown_above: bool,
 ) -> Block:
     """A scorer's outcome: its reason, evidence that isn't shown with the claims and passages, and its judge calls."""
-    items: list[Block] = []
+    items, imported = list[Block](), bool(info.tool)
     if evidence and not is_claims(evidence) and not (shown_above and about_passages(evidence)):
-        items.append(laid_out(evidence))
+        items.append(laid_out(evidence, named=imported))
     if isinstance(record.outcome, Failed):
         failed = {"The judge's raw reply": record.outcome.reply, "Traceback": record.outcome.traceback}
         for title, text in failed.items():
             if text:
                 items.append(Block("data", title, items=(Block("raw", text=text),), folded=True))
     if record.calls:
-        calls = tuple(call_block(call, prompts) for call in record.calls)
+        calls = tuple(call_block(call, prompts, named=imported) for call in record.calls)
         items.append(Block("calls", "Judge calls", labels=((str(len(calls)), "dim"),), items=calls, folded=True))
     return Block("outcome", outcome.title, outcome.reason, ((outcome.text, outcome.tone),), items=tuple(items))

@@ -56,6 +56,9 @@ def _this_call(run: Run) -> str:
 
 
 def duration_text(run: Run) -> str:
-    """The duration; of a resumed run, with the time since which it counts."""
+    """The duration; of a resumed run, with the time since which it counts. "" for an imported run whose file doesn't
+    say it."""
+    if not run.seconds and any(line.info.tool for line in run.summary):
+        return ""
     since = f" since it was resumed ({run.resumed_at[:19].replace('T', ' ')} UTC)" if run.resumed_at else ""
     return f"{run.seconds:.1f} s{since}"

@@ -11,6 +11,7 @@ from evalstone.report.view import Column, Section, table, words
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
+    from evalstone.results.summary import ScorerInfo
     from evalstone.results.trials import Reliability
 
 FLAKIEST = 5
@@ -33,10 +34,18 @@ def _column(title: str) -> Column:
 
 
 def trial_results(run: Run) -> list[Reliability]:
-    """The results over several trials of each scorer; empty if there is one trial, or none has a score."""
+    """The results over several trials of each scorer; empty if there is one trial, or none has a score. Without scorers
+    of which nobody knows which scores pass."""
     if run.trials < 2 or not run.records:
         return []
-    return [result for result in run.reliability() if result.passes]
+    unknown = {info.signature for info in _without_threshold(run)}
+    return [result for result in run.reliability() if result.passes and result.info.signature not in unknown]
+
+
+def _without_threshold(run: Run) -> list[ScorerInfo]:
+    """The imported metrics without a threshold, of which even the scale is assumed."""
+    assumed = {note.scorer for note in run.cautions if note.kind == "scale_assumed"}
+    return [info for info in run.scorers if info.name in assumed and info.tool_threshold is None]
 
 
 def trial_table(results: Sequence[Reliability]) -> list[tuple[str, ...]]:
@@ -119,6 +128,9 @@ def trial_notes(run: Run, results: Sequence[Reliability]) -> Iterator[str]:
         if result.missing:
             counted = "count as not passed, and in the upper limits as passed"
             yield f"{result.title}: {count(result.missing, 'trial')} without a score {counted}"
+    if unknown := _without_threshold(run):
+        titles = listed(run.titles[info.signature] for info in unknown)
+        yield f"{titles}: which scores pass isn't known, so that trials aren't counted"
     for result in known:
         if repeated and result.variance is not None:
             yield from (f"{result.title}: {clause_of(note)}" for note in result.variance.notes)

@@ -205,7 +205,7 @@ def _run_row(card: Card, judges: Mapping[str, str], titles: Sequence[str], basel
         who,
         tuple(mean_cell(card, title, card.by_title.get(title), differences) for title in titles),
         money(card.cost) if card.cost or card.cost is None else "",
-        duration(run.seconds) if card.state != "running" else "",
+        duration(run.seconds) if card.state != "running" and run.seconds else "",
         pinned=is_baseline,
         compare=compare_address([baseline.card.id, card.id]) if baseline is not None and others else "",
         note=note,
