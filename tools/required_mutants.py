@@ -1291,10 +1291,10 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the repetitions of a question to a composite judge count once",
-        "src/evalstone/results/summary.py",
+        "src/evalstone/results/judge_stats.py",
         "_stable_hash(call.judge, call.fingerprint, str(call.repeat_index))",
         "_stable_hash(call.judge, call.fingerprint)",
-        ("tests/results/test_summary.py",),
+        ("tests/results/test_judge_stats.py",),
     ),
     Mutant(
         "parameters of a function are ignored",

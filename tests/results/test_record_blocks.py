@@ -15,10 +15,11 @@ from evalstone._core.storage import Location
 from evalstone.datasets.stored import record_line
 from evalstone.results import block_writing, record_blocks, record_tables, summary
 from evalstone.results.block_writing import write_table
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name
 from evalstone.results.record_tables import KEEPS, Keep
 from evalstone.results.stored_records import missing_in
-from evalstone.results.summary import JudgeStats, summarize
+from evalstone.results.summary import summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
 from tests.results.test_record_tables import SCORERS, record
 from tests.runs import Given, Harm, run_of

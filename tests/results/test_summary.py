@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from evalstone import ConfigError, DataError, Failed, Record, Run, Sample, Score, ScriptedJudge, Skipped, evaluate
 from evalstone.ledger.store import Ledger
 from evalstone.report.notes import clause_of
-from evalstone.results.summary import MAX_REASONS, JudgeStats, ScorerCounts, ScorerInfo, SummaryBuilder
+from evalstone.results.summary import MAX_REASONS, ScorerCounts, ScorerInfo, SummaryBuilder
 from evalstone.stats import mean_interval
 from evalstone.types import JudgeCall, Note, Outcome, RunMetadata, Usage, note
 from tests.runs import Given, Harm, run_of, samples_of
@@ -266,83 +266,6 @@ def test_one_score_and_scores_without_a_judge_are_no_doubt(
 ) -> None:
     line = counts_of(record(Score(score), *map(call, judges)) for score in scores).summary(INFO, scores)
     assert (line.all_equal, line.doubt) == (len(scores) > 1, None)
-
-
-def escalated(share: float, costs: Sequence[float | None] = (), *, source: Any = "asked", **more: Any) -> JudgeCall:
-    members = (call(judge="small"), *(call(judge="big", cost=cost, source=source) for cost in costs))
-    return call(
-        judge="cascade", members=members, detail={"kind": "cascade", "fallback": "big", "escalated": share}, **more
-    )
-
-
-def stats_of(*records: Record) -> dict[str, dict[str, Any]]:
-    stats = JudgeStats()
-    for each in records:
-        stats.add(each)
-    return stats.to_dict()
-
-
-def test_a_question_to_a_composite_judge_counts_once_and_no_two_are_taken_for_one() -> None:
-    found = stats_of(
-        record(Score(1.0), escalated(0.0, fingerprint="a"), escalated(0.0, fingerprint="a")),
-        record(Score(1.0), escalated(0.0, fingerprint="a"), sample="t"),
-        record(Score(1.0), escalated(0.0, fingerprint="a", repeat_index=1), sample="\ud83d"),
-        record(Score(1.0), replace(escalated(0.0, fingerprint="a"), judge="cascade2")),
-        record(Score(1.0), replace(escalated(0.0, fingerprint="2a"), judge="cascade")),
-    )
-    assert {judge: stats["questions"] for judge, stats in found.items()} == {"cascade": 3, "cascade2": 1}
-
-
-def test_the_questions_about_a_sample_or_a_group_are_a_cluster() -> None:
-    shares = [1.0, 1.0, 0.0, 0.0, 1.0, 1.0]
-    places = [("s", None), ("s", None), ("t", None), ("t", None), ("u", "s"), ("v", "s")]
-    found = stats_of(
-        *(
-            record(Score(1.0), escalated(share, fingerprint=str(number)), sample=sample, group=group)
-            for number, (share, (sample, group)) in enumerate(zip(shares, places, strict=True))
-        )
-    )["cascade"]
-    interval = mean_interval(shares, low=0.0, high=1.0, groups=[0, 0, 1, 1, 2, 2])
-    assert interval is not None
-    assert (found["escalated"], found["share"], found["share_interval"]) == (4.0, 4 / 6, [interval.low, interval.high])
-
-
-@pytest.mark.parametrize(
-    ("costs", "source", "saved"),
-    [
-        ([(0.25,), (0.75,)], "asked", 1.5),
-        ([(0.25,), (None,)], "asked", None),
-        ([(0.25,), (0.75,)], "cached", None),
-        ([], "asked", None),
-    ],
-)
-def test_a_cascade_saves_what_its_fallback_would_have_cost(
-    costs: list[tuple[float | None]], source: str, saved: float | None
-) -> None:
-    kept = [escalated(0.0, fingerprint=f"kept {number}") for number in range(3)]
-    sent = [escalated(1.0, each, source=source, fingerprint=f"sent {number}") for number, each in enumerate(costs)]
-    found = stats_of(record(Score(1.0), *kept, *sent))["cascade"]
-    assert (found["saved_calls"], found["saved_cost"], found["fallback"]) == (3, saved, "big")
-
-
-@pytest.mark.parametrize("kind", ["panel", "self_consistency"])
-def test_agreement_is_a_mean_over_verdicts(kind: str) -> None:
-    full, split = {"agreement": 1.0, "entropy": 0.0}, {"agreement": 0.5, "entropy": 0.75}
-    votes = [[full, full, {"agreement": None}], [split], []]
-    silent = [{"j #2": "no reply", "j #3": "no reply"}, {}, {}]
-    calls = [
-        call(
-            judge=kind,
-            fingerprint=str(number),
-            detail={"kind": kind, "verdicts": verdicts, "no_answer": silent[number]},
-        )
-        for number, verdicts in enumerate(votes)
-    ]
-    found = stats_of(*(record(Score(1.0), each, sample=each.fingerprint) for each in calls))[kind]
-    assert (found["questions"], found["verdicts"], found["numbers"]) == (3, 3, 1)
-    assert (found["agreement"], found["entropy"], found["no_answer"]) == (2.5 / 3, 0.25, {"j": 2})
-    assert ("flip_rate" in found) is (kind == "self_consistency")
-    assert found.get("flip_rate", 1 - 2.5 / 3) == 1 - 2.5 / 3
 
 
 def test_a_scorer_is_stored_without_what_is_empty() -> None:

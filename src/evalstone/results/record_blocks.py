@@ -26,6 +26,7 @@ from evalstone._core.validation import read_data
 from evalstone.datasets.stored import record_line
 from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency
 from evalstone.results.columns import KINDS, Columns, Entry
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.record_tables import (
     CALLS_FORMAT,
     KEEPS,
@@ -40,7 +41,6 @@ from evalstone.results.record_tables import (
 from evalstone.results.stored_records import Missing, StoredRecords
 from evalstone.results.summary import (
     MAX_REASONS,
-    JudgeStats,
     ScorerCounts,
     ScorerInfo,
     ScorerSummary,

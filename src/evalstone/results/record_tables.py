@@ -33,7 +33,8 @@ from evalstone.datasets.stored import record_line
 from evalstone.datasets.writing import json_line, plain_line
 from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency, invalid
 from evalstone.results.columns import kind_of
-from evalstone.results.summary import JudgeStats, ScorerCounts, ScorerInfo
+from evalstone.results.judge_stats import JudgeStats
+from evalstone.results.summary import ScorerCounts, ScorerInfo
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Outcome, Record, Score, Skipped
 

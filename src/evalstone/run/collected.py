@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core import sync
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.judges.base import Judge, cautioning
+from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.spilling import SpillingRecords
-from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
+from evalstone.results.summary import WITHOUT, ScorerSummary, SummaryBuilder
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.problems import problems
 from evalstone.run.same_family import families_of, same_family_notes

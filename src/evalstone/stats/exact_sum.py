@@ -42,3 +42,11 @@ class ExactSum:
     def value(self) -> float:
         """The sum, correctly rounded; 0 without numbers."""
         return math.fsum(self.parts)
+
+
+def added(total: ExactSum | None, cost: float | None) -> ExactSum | None:
+    """A cost with another one; None if one of them is unknown."""
+    if total is None or cost is None:
+        return None
+    total.add(cost)
+    return total
