@@ -1,13 +1,20 @@
-"""Files as Windows treats them: none is renamed, replaced or deleted while it is open, and some names are refused."""
+"""What Windows does otherwise.
+
+No file is renamed, replaced or deleted while it is open, and some names are refused. Processes are ended as a job.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,6 +68,28 @@ def behave_as_windows(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(os, name, moving(name))
     for name in ("unlink", "remove"):
         patch.setattr(os, name, deleting(name))
+
+
+class Job:
+    """A job of Windows, by a process group."""
+
+    def start(self, words: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, env=environment
+        )
+
+    def end(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def run_commands_as_windows(patch: pytest.MonkeyPatch) -> None:
+    """Let commands as targets run as on Windows: in a job, with a thread for each pipe."""
+    system = {name: value for name, value in vars(os).items() if name not in ("waitid", "killpg", "set_blocking")}
+    patch.setattr("evalstone.targets.command.os", SimpleNamespace(**{**system, "name": "nt"}))
+    patch.setattr("evalstone._core.windows.Job", Job)
 
 
 def _check_closed(path: Any, shared: set[int]) -> None:

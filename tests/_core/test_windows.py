@@ -97,6 +97,82 @@ def test_a_lock_lasts_until_the_file_is_closed(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_size == 5
 
 
+class Calls(list[tuple[Any, ...]]):
+    """The calls of functions of Windows, each with its arguments."""
+
+    refused: str = ""
+    """The function that fails."""
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """What is called to start and end processes."""
+    calls = Calls()
+
+    class Library:
+        def __init__(self, name: str, **_: Any) -> None:
+            self.name = name
+
+        def __getattr__(self, function: str) -> Any:
+            def call(*arguments: Any) -> int:
+                calls.append((function, *arguments))
+                return 0 if function == calls.refused or self.name == "ntdll" else 7
+
+            call.restype = None  # type: ignore[attr-defined]
+            vars(self)[function] = call
+            return call
+
+    class Process:
+        _handle = 9
+
+        def __init__(self, words: list[str], **settings: Any) -> None:
+            calls.append(("Popen", words, settings["creationflags"], settings["env"]))
+
+        def kill(self) -> None:
+            calls.append(("kill",))
+
+        def wait(self) -> None:
+            calls.append(("wait",))
+
+    def unchanged(value: Any) -> Any:
+        return value
+
+    fake = SimpleNamespace(
+        WinDLL=Library, c_void_p=unchanged, c_int=int, get_last_error=lambda: 5, WinError=PermissionError
+    )
+    monkeypatch.setitem(sys.modules, "ctypes", fake)
+    monkeypatch.setattr(windows, "subprocess", SimpleNamespace(Popen=Process, PIPE=-1))
+    monkeypatch.setattr(windows, "shutil", SimpleNamespace(which={"npx": "C:\\npx.cmd"}.get))
+    return calls
+
+
+def test_a_process_is_in_its_job_before_it_runs(kernel: Calls) -> None:
+    job = windows.Job()
+    job.end(job.start(["npx", "agent"], {"A": "b"}), force=False)
+    (created, limited, *rest) = kernel
+    assert created == ("CreateJobObjectW", None, None)
+    assert limited[:3] == ("SetInformationJobObject", 7, 9)
+    assert struct.unpack_from("I", limited[3], 16) == (0x2000,)  # the processes end with the job
+    assert limited[4] == len(limited[3]) == 144
+    assert rest == [
+        ("Popen", ["C:\\npx.cmd", "agent"], 0x204, {"A": "b"}),
+        ("AssignProcessToJobObject", 7, 9),
+        ("NtResumeProcess", 9),
+        ("TerminateJobObject", 7, 1),
+        ("wait",),
+        ("CloseHandle", 7),
+    ]
+
+
+def test_a_process_that_cannot_be_in_a_job_never_runs(kernel: Calls) -> None:
+    job = windows.Job()
+    kernel.refused = "AssignProcessToJobObject"
+    with pytest.raises(PermissionError):
+        job.start(["agent"], None)
+    assert kernel[-1] == ("kill",)
+    assert "NtResumeProcess" not in [call[0] for call in kernel]
+
+
 def _in_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

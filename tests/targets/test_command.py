@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import signal
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import parse_target
 from evalstone.targets.command import CommandTarget
 from evalstone.types import Message, Sample
+from tests.windows import run_commands_as_windows
 
 BORN = "contains(expected='1815')"
 CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(3)]
@@ -56,9 +59,17 @@ def wait_for_end(pid: int) -> bool:
     return not alive(pid)
 
 
+@pytest.fixture(params=["here", "windows"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How commands are run: as on this system, and as on Windows."""
+    if request.param == "windows":
+        run_commands_as_windows(monkeypatch)
+
+
 ECHO = "import json, sys; print(json.dumps({'output': sys.stdin.read()}))"
 
 
+@pytest.mark.usefixtures("system")
 def test_the_sample_comes_as_json_and_the_answer_goes_as_json() -> None:
     sample = Sample(
         input="Hi",
@@ -143,6 +154,7 @@ def test_what_is_no_answer_fails_its_sample_with_what_came(code: str, problem: s
     assert re.search(problem, error), error
 
 
+@pytest.mark.usefixtures("system")
 def test_stdin_may_be_left_unread_or_closed() -> None:
     sample = Sample(input="x" * 1_000_000)
     assert call('print(\'{"output": "1815"}\')', sample).output == "1815"
@@ -150,12 +162,14 @@ def test_stdin_may_be_left_unread_or_closed() -> None:
     assert call(code, sample).output == "1815"
 
 
+@pytest.mark.usefixtures("system")
 def test_large_input_and_output_do_not_block_each_other() -> None:
     sample = Sample(input="x" * 3_000_000)
     code = "import json, sys; print(json.dumps({'output': sys.stdin.readline()}))"
     assert len(call(code, sample).output) > 3_000_000
 
 
+@pytest.mark.usefixtures("system")
 def test_a_flood_of_stdout_ends_the_command() -> None:
     code = "import os\nwhile True: os.write(1, b'x' * 65536)"
     (error,) = errors(code, max_output_bytes=1_000_000)
@@ -163,6 +177,7 @@ def test_a_flood_of_stdout_ends_the_command() -> None:
     assert "max_output_bytes" in error
 
 
+@pytest.mark.usefixtures("system")
 def test_a_flood_of_stderr_is_read_and_forgotten() -> None:
     code = "import os\nfor _ in range(500): os.write(2, b'e' * 65536)\nos.write(2, b' the end')\nos._exit(3)"
     (error,) = errors(code)
@@ -182,6 +197,7 @@ open({file!r}, "a").write(f"{{os.getpid()}} {{child.pid}} ")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("system")
 def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = STUBBORN.format(file=str(pids), then="time.sleep(600)")
@@ -194,6 +210,7 @@ def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_pa
     assert all(map(wait_for_end, found))
 
 
+@pytest.mark.usefixtures("system")
 def test_a_child_in_the_background_neither_holds_up_the_answer_nor_stays(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = STUBBORN.format(file=str(pids), then='print(\'{"output": "1815"}\')')
@@ -222,6 +239,7 @@ def children() -> set[str]:
     return {pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()}
 
 
+@pytest.mark.usefixtures("system")
 def test_nothing_is_left_over_from_many_calls() -> None:
     before, threads, own = len([*Path("/proc/self/fd").iterdir()]), threading.active_count(), children()
     code = "import sys, time; time.sleep(600 if 'Ada' in sys.stdin.read() else 0)"
@@ -315,7 +333,18 @@ def test_the_value_of_an_option_for_a_secret_is_not_shown(option: str) -> None:
     assert target.name == f"cmd:agent {option} *** --fast"
 
 
-def test_without_process_groups_no_command_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("os.killpg")  # as on Windows
-    with pytest.raises(ConfigError, match="process groups, which this system does not have; name a function or a URL"):
-        parse_target("cmd:python agent.py").check()
+def test_a_backslash_is_a_part_of_a_path_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTS", "C:\\my agents")
+    monkeypatch.setattr("evalstone._core.environment.os", SimpleNamespace(**{**vars(os), "name": "nt"}))
+    words = CommandTarget(command=r'''"C:\a b\agent.exe" $AGENTS\rag.py '--as' "$AGENTS\x" '$AGENTS' $$5 ""''').words
+    assert words == [
+        "C:\\a b\\agent.exe",
+        "C:\\my agents\\rag.py",
+        "--as",
+        "C:\\my agents\\x",
+        "$AGENTS",
+        "$5",
+        "",
+    ]
+    with pytest.raises(ConfigError, match=r"the command '\"C:\\agent.exe' can't be read"):
+        CommandTarget(command='"C:\\agent.exe')

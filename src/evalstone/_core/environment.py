@@ -14,6 +14,7 @@ _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)\}|([A-Za-z_]\w*))")
 _REFERENCE = rf"(?P<reference>{_VARIABLE.pattern})"
 _QUOTED = re.compile(rf"""'[^']*'|"(?P<double>(?:\\.|[^"\\])*)"|\\.|{_REFERENCE}""", re.DOTALL)
 _DOUBLE_QUOTED = re.compile(rf"\\.|{_REFERENCE}", re.DOTALL)
+_QUOTED_ON_WINDOWS = re.compile(rf"""'[^']*'|"(?P<double>[^"]*)"|{_REFERENCE}""", re.DOTALL)
 
 
 def expanded(text: str, setting: str) -> str:
@@ -33,7 +34,7 @@ def expanded_url(text: str, setting: str) -> str:
 
 
 def expanded_words(command: str, setting: str) -> list[str]:
-    """The words of a command, quoted as in a shell, with the values of environment variables as in `expanded`.
+    """The words of a command, as in `split_words`, with the values of environment variables as in `expanded`.
 
     Single quotes keep `$NAME` as it is, and a value is never split into words. Raises ValueError if a quotation isn't
     closed.
@@ -42,14 +43,28 @@ def expanded_words(command: str, setting: str) -> list[str]:
 
     def marked(match: re.Match[str]) -> str:
         if match.lastgroup == "double":
-            return f'"{_DOUBLE_QUOTED.sub(marked, match["double"])}"'
+            return f'"{within.sub(marked, match["double"])}"'
         if match["reference"] is None:
             return match[0]
         values.append(expanded(match[0], setting))
         return f"\0{len(values) - 1}\0"
 
-    words = shlex.split(_QUOTED.sub(marked, command))
+    on_windows = os.name == "nt"
+    within = re.compile(_REFERENCE) if on_windows else _DOUBLE_QUOTED
+    words = split_words((_QUOTED_ON_WINDOWS if on_windows else _QUOTED).sub(marked, command))
     return [re.sub(r"\0(\d+)\0", lambda mark: values[int(mark[1])], word) for word in words]
+
+
+def split_words(command: str) -> list[str]:
+    """The words of a command, quoted as in a shell. On Windows, a backslash is a part of a path, and quotes nothing.
+
+    Raises ValueError if a quotation isn't closed.
+    """
+    words = shlex.shlex(command, posix=True, punctuation_chars=False)
+    words.whitespace_split, words.commenters = True, ""
+    if os.name == "nt":
+        words.escape = ""
+    return list(words)
 
 
 def _expanded(text: str, setting: str, *, secret: bool) -> str:

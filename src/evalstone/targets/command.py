@@ -1,7 +1,7 @@
 """Commands as targets: one process per call, without a shell, which is ended together with its child processes.
 
 A thread runs the process, not asyncio, whose way of waiting for processes depends on the version of Python, the event
-loop and its thread.
+loop and its thread. On Windows, where pipes can't be waited for together, each has a thread.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import errno
 import json
 import os
 import selectors
-import shlex
 import shutil
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
+from evalstone._core import windows
 from evalstone._core.declarations import Range
 from evalstone._core.display import quoted
-from evalstone._core.environment import expanded_words
+from evalstone._core.environment import expanded_words, split_words
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone._core.redaction import command_secrets, is_distinct, is_reference, masked, register, without
@@ -44,6 +44,9 @@ GRACE = 2.0
 _WATCH = 0.1
 """Seconds between checks of whether the process has ended while its output is still open, or must be ended."""
 _STDERR_TAIL, _SHOWN_TAIL = 4000, 400
+_QUIET = 0.5
+"""Seconds without output after which one that is still open is read no more, if the process has ended and a thread
+reads it."""
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM)
 _PIECE = 1 << 16
 _LONGEST_NAME = 120
@@ -58,7 +61,8 @@ class CommandTarget(Target):
     exit code 0.
 
     The command has a process group of its own, which is ended with SIGTERM, and 2 s later with SIGKILL, on timeout and
-    at the end of the run. A process that has left the group is not found.
+    at the end of the run. A process that has left the group is not found. On Windows, the command and all that it
+    starts are a job, which is ended at once.
 
     Raises:
         ConfigError: The command can't be read, or a setting is out of range.
@@ -68,15 +72,15 @@ class CommandTarget(Target):
     """Both ends of three pipes."""
 
     command: str
-    """The program and its arguments, quoted as in a shell. It runs in the current folder. `$NAME` and `${NAME}` are
-    environment variables, except in single quotes; `$$` is a dollar sign."""
+    """The program and its arguments, quoted as in a shell; on Windows, backslashes are those of paths. It runs in the
+    current folder. `$NAME` and `${NAME}` are environment variables, except in single quotes; `$$` is a dollar sign."""
     max_output_bytes: Annotated[int, Range(1)] = 8_000_000
     """The most bytes that it may write to stdout. They may have a list or object per 32 bytes: 250,000 by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            words = shlex.split(self.command)
+            words = split_words(self.command)
         except ValueError as error:
             raise ConfigError(f"the command {quoted(masked(self.command))} can't be read: ", error) from None
         if not words or not words[0]:
@@ -96,7 +100,7 @@ class CommandTarget(Target):
     @property
     def _secrets(self) -> list[str]:
         """The secrets in the command itself. The name of a variable is none."""
-        return [secret for secret in command_secrets(shlex.split(self.command)) if not is_reference(secret)]
+        return [secret for secret in command_secrets(split_words(self.command)) if not is_reference(secret)]
 
     @property
     def name(self) -> str:
@@ -117,10 +121,6 @@ class CommandTarget(Target):
     def check(self, trials: int = 1) -> None:
         """Raise ConfigError for a program that doesn't exist, or isn't executable, and for a variable that is not
         set."""
-        if not hasattr(os, "killpg"):
-            raise ConfigError(
-                "commands as targets need process groups, which this system does not have; name a function or a URL"
-            )
         program = self.words[0]
         if shutil.which(program) is None:
             path = shutil.which(program, os.F_OK)
@@ -205,35 +205,59 @@ def run_command(
     canceled: threading.Event,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run a process to its end, or until it is canceled or writes too much. Afterward, its process group has ended.
+    """Run a process to its end, or until it is canceled or writes too much. Afterward, all that it started has ended.
 
     environment: its environment variables; by default those of this process.
 
     Raises OSError if it can't be started.
     """
-    process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-        env=environment,
-    )
-    _running.add(process.pid)
+    on_windows = os.name == "nt"
+    group = windows.Job() if on_windows else ProcessGroup()
+    exchange = exchange_by_threads if on_windows else _exchange
+    process = group.start(words, environment)
     force = True
     try:
-        stdout, stderr, too_long = _exchange(process, data, max_output_bytes, canceled)
+        stdout, stderr, too_long = exchange(process, data, max_output_bytes, canceled)
         force = not (too_long or canceled.is_set())
     finally:
         try:
-            _end(process, force=force)
+            group.end(process, force=force)
         finally:
-            _running.discard(process.pid)
-            for pipe in (process.stdin, process.stdout, process.stderr):
+            for pipe in () if on_windows else (process.stdin, process.stdout, process.stderr):
                 with contextlib.suppress(OSError):
                     _open(pipe).close()
     return Ended(process.returncode, stdout, stderr, too_long)
+
+
+class ProcessGroup:
+    """A process and all that it starts, unless that leaves the group."""
+
+    def start(self, words: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+        """Start the process, with pipes."""
+        process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            env=environment,
+        )
+        _running.add(process.pid)
+        return process
+
+    def end(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
+        """End the processes. force: immediately."""
+        try:
+            if not force:
+                _signal_group(process.pid, signal.SIGTERM)
+                until = time.monotonic() + GRACE
+                while time.monotonic() < until and not _has_ended(process):
+                    time.sleep(_WATCH / 10)
+            _signal_group(process.pid, signal.SIGKILL)
+            process.wait()
+        finally:
+            _running.discard(process.pid)
 
 
 def _exchange(
@@ -286,10 +310,57 @@ def _exchange(
                 break
             if not ended and time.monotonic() > look_at:
                 ended, look_at = _has_ended(process), time.monotonic() + _WATCH
-        wait = 0.001
-        while not _has_ended(process) and not canceled.wait(wait):  # it closed its output but may still be working
-            wait = min(2 * wait, _WATCH)
+        _wait(process, canceled)
     return b"".join(written), errors, False
+
+
+def exchange_by_threads(
+    process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
+) -> tuple[bytes, bytes, bool]:
+    """As `_exchange`, with a thread for each pipe, which closes it once all that the process started has ended."""
+    stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
+    written, errors = bytearray(), bytearray()
+    heard = time.monotonic()
+
+    def write() -> None:
+        with contextlib.suppress(OSError), stdin:  # it may have closed stdin, which is fine
+            pending = memoryview(data)
+            while pending:
+                pending = pending[stdin.write(pending[:_PIECE]) :]
+
+    def read(pipe: IO[bytes], into: bytearray, most: int) -> None:
+        nonlocal heard
+        with contextlib.suppress(OSError), pipe:
+            while len(written) <= limit and (piece := pipe.read(_PIECE)):
+                into += piece
+                del into[:-most]
+                heard = time.monotonic()
+
+    readers = [
+        threading.Thread(target=read, args=arguments, daemon=True)
+        for arguments in ((stdout, written, limit + _PIECE), (stderr, errors, _STDERR_TAIL))
+    ]
+    for thread in (threading.Thread(target=write, daemon=True), *readers):
+        thread.start()
+    while not canceled.is_set() and len(written) <= limit:
+        reading = next((reader for reader in readers if reader.is_alive()), None)
+        if reading is None:
+            break
+        # A process in the background may keep the output open.
+        if process.poll() is not None and time.monotonic() > heard + _QUIET:
+            break
+        reading.join(_WATCH / 4)
+    if len(written) > limit:
+        return b"", bytes(errors), True
+    _wait(process, canceled)
+    return bytes(written), bytes(errors), False
+
+
+def _wait(process: subprocess.Popen[bytes], canceled: threading.Event) -> None:
+    """Wait for a process that has closed its output but may still be working."""
+    wait = 0.001
+    while not _has_ended(process) and not canceled.wait(wait):
+        wait = min(2 * wait, _WATCH)
 
 
 def _open(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -306,17 +377,6 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
         return True
-
-
-def _end(process: subprocess.Popen[bytes], *, force: bool) -> None:
-    """End a process and its group. force: immediately."""
-    if not force:
-        _signal_group(process.pid, signal.SIGTERM)
-        until = time.monotonic() + GRACE
-        while time.monotonic() < until and not _has_ended(process):
-            time.sleep(_WATCH / 10)
-    _signal_group(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _signal_group(group: int, number: int) -> None:
