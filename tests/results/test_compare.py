@@ -297,6 +297,7 @@ def test_runs_that_differ_in_more_are_refused_unless_told_to_and_then_it_is_told
     assert compared["given"].result.n >= 3
     assert compared.notes[0] == about([mismatch], "A", "B")[0]
     assert sentence_of(compared.notes[0]) in str(compared)
+    assert ("the differences are of the judges" in str(compared)) == (kind == "judges_differ")
 
 
 def test_scores_for_which_no_judge_was_asked_are_those_of_any_judge() -> None:

@@ -97,7 +97,7 @@ def test_a_certified_threshold_is_short_and_keeps_the_same() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "without", "why"),
     [
-        (10, 0, 0, "14 right ones would, 10 are labeled"),
+        (10, 0, 0, "14 right ones would, 10 are labeled, which can show 25.9% at best"),
         (10, 0, 9, "14 right ones would, and 10 have a probability"),
         (12, 8, 0, "of the 14 with the highest probability, 8 are judged wrongly"),
         (19, 1, 0, "of the 14 with the highest probability, 1 is judged wrongly"),

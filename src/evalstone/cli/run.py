@@ -294,11 +294,21 @@ def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[s
     # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{values.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
+    if _is_correctable(result, config):
+        commands[f"evalstone report {of} --calibrated"] = "pass rates, corrected for the judge's errors"
     commands[f"evalstone view {result.id}{values.ledger_option(config.ledger)}"] = "all samples, in a browser"
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+
+
+def _is_correctable(result: evalstone.Run, config: RunConfig) -> bool:
+    """Whether a calibration next to the ledger corrects the pass rate of a scorer."""
+    from evalstone.results.saved_calibrations import calibrations_of
+
+    found = calibrations_of(result, config.ledger).values()
+    return any(calibration.unusable is None for of_scorer in found for calibration in of_scorer)
 
 
 def _say_unscored(result: evalstone.Run) -> None:

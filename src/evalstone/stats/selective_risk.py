@@ -116,7 +116,9 @@ def why_not_certified(probabilities: Sequence[float | None], wrong: Sequence[boo
     """Why no threshold is shown to keep to a limit, as a clause. Arguments are those of `certified_threshold`."""
     needed = fewest(limit)
     if len(probabilities) < needed:
-        return f"{needed} right ones would, {len(probabilities)} are labeled"
+        best = math.ceil(1000 * upper_bound(0, len(probabilities))) / 1000
+        possible = f", which can show {best:.1%} at best" if probabilities else ""
+        return f"{needed} right ones would, {len(probabilities)} are labeled{possible}"
     pairs = zip(probabilities, wrong, strict=True)
     known = ((p, is_wrong) for p, is_wrong in pairs if p is not None)
     surest = sorted(known, key=lambda pair: pair[0], reverse=True)[:needed]

@@ -336,6 +336,11 @@ def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[st
         weighted = any(line.difference.effective is not None for line in judged)
         correct = f"; {front_end.term('labels', ...)} corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
+    if _same_answers_other_judges(comparison):
+        yield (
+            "All answers are the same, so the differences are of the judges. Which one agrees with people: "
+            "evalstone calibrate --labels FILE, with --judge for each."
+        )
     yield from ranks_text(comparison)
     if any(result.difference.effective is not None for _, result in paired):
         yield "Means are weighted; wins, ties and losses are counts."
@@ -343,6 +348,13 @@ def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[st
         (_titled(comparison, line), text) for line in comparison.scorers for text in about_samples(line, front_end)
     )
     yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
+
+
+def _same_answers_other_judges(comparison: Comparison) -> bool:
+    """Whether other judges scored the same answers."""
+    runs = comparison.runs.values()
+    differ = any(note.kind == "judges_differ" for note in comparison.notes)
+    return differ and len({run.dataset_version for run in runs}) == 1 and all(run.target is None for run in runs)
 
 
 def slices_text(correction: str) -> str:
