@@ -146,7 +146,8 @@ def test_samples_that_repeat_each_other_are_one_label(repeated: dict[str, str]) 
         for row in ROWS[:30]
         for n in range(10)
     ]
-    said = r"59 right ones would, 30 are labeled, which can show 9.6% at best \(one of each of 30 clusters counts\); allow more"
+    best = "59 right ones would, 30 are labeled, which can show 9.6% at best"
+    said = rf"{best} \(one of each of 30 clusters counts\); allow more"
     with pytest.raises(ConfigError, match=said):
         calibrate(rows, "fact_check", judge=Cascade(CHEAP, DEAR), ledger=None, risk=0.05)
 
