@@ -47,6 +47,20 @@ def test_equal_candidates_leave_the_default_and_no_gain() -> None:
     assert (found.wins, found.losses) == (0, 0)
 
 
+def test_a_choice_that_changes_no_held_out_case_is_not_known_to_gain_nothing() -> None:
+    """Three cases of one cluster favor another candidate, which is the default elsewhere."""
+    same = right_in(0.8, 1)
+    wrong = [place for place in range(N) if same.verdicts[place] is not TRUTHS[place]][:3]
+    better = Candidate(verdicts=[TRUTHS[n] if n in wrong else same.verdicts[n] for n in range(N)])
+    groups = ["together" if place in wrong else place for place in range(N)]
+    found = nested_selection([same, better], TRUTHS, groups=groups)
+    assert found is not None
+    assert found.picks == {0: 1, 1: 9}
+    assert (found.wins, found.losses, found.gain.estimate) == (0, 0, 0.0)
+    reach = 1 - 0.025 ** (1 / (N - 2))
+    assert (found.gain.low, found.gain.high) == (pytest.approx(-reach), pytest.approx(reach))
+
+
 def test_the_interval_allows_for_the_number_of_candidates() -> None:
     """Of many candidates that are equally good, one is lucky in all parts."""
     edges = [

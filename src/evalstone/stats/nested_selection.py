@@ -16,7 +16,9 @@ limits are
     gain ± q · √(Σ (sum of the differences of a cluster)²) / n
 
 with q from the same choices on the same differences with random signs, one for each case or cluster: the quantile of
-gain / standard error if no candidate is better than the default, and at least that of the normal distribution.
+gain / standard error if no candidate is better than the default, and at least that of the normal distribution. If a
+choice other than the default changes no held-out case, the limits are ± the upper limit of a share of which none of the
+clusters is seen. Only if every choice is the default, the gain is known to be 0.
 
 Sources: Stone 1974, JRSS B 36(2); Varma and Simon 2006, BMC Bioinformatics 7; for the rule of one standard error,
 Breiman et al. 1984; for random signs with many hypotheses, Westfall and Young 1993. bench/coverage_align.py simulates
@@ -292,12 +294,13 @@ def nested_selection(
     base = cases.goodness(Selection(), every, objective)
     verdicts, shares, unmapped, goodness = (np.full(n, np.nan) for _ in range(4))
     choices: list[_Choice] = []
-    picks = Counter[int]()
+    picks, only_default = Counter[int](), True
     for part in outer:
         others = np.delete(every, part)
         gains = cases.gains(others, objective, seed + 1)
         chosen = cases.select(others, objective, seed + 1, gains)
         picks[chosen.candidate] += 1
+        only_default = only_default and chosen.is_default
         verdicts[part], shares[part] = cases.applied(chosen, part)
         unmapped[part] = cases.applied(Selection(candidate=chosen.candidate), part)[1]
         goodness[part] = cases.goodness(chosen, part, objective)
@@ -308,14 +311,16 @@ def nested_selection(
     of_cluster = _clusters(groups, n)
     error = float(np.sqrt((np.bincount(of_cluster, difference) ** 2).sum())) / n
     edge = max(NORMAL.inv_cdf((1 + confidence) / 2), _edge(choices, of_cluster, (1 + confidence) / 2, seed))
-    estimate = float(difference.mean())
+    estimate, reach = float(difference.mean()), edge * error
+    if not error and not only_default:
+        reach = 1.0 - ((1.0 - confidence) / 2) ** (1 / (int(of_cluster.max()) + 1))
     known = any(each is not None for each in cases.probabilities)
     return NestedSelection(
         chosen=cases.select(every, objective, seed + 1, cases.gains(every, objective, seed + 1)),
         gain=Interval(
             estimate=estimate,
-            low=max(-1.0, estimate - edge * error),
-            high=min(1.0, estimate + edge * error),
+            low=max(-1.0, estimate - reach),
+            high=min(1.0, estimate + reach),
             n=n,
             confidence=confidence,
             groups=None if groups is None else len(set(groups)),
