@@ -266,6 +266,17 @@ def test_each_line_of_json_is_as_the_schema_of_its_format(folder: Path, evalston
     assert [problem for line in lines for problem in problems(json.loads(line))] == []
 
 
+def test_the_json_of_judges_is_that_of_their_calibrations(folder: Path, evalstone: Evalstone) -> None:
+    for scorer in ("faithfulness", "fact_check"):
+        made = evalstone("calibrate", "--labels", "labeled.jsonl", "-s", scorer, "-q", "--json", "--ledger", "j.db")
+        listed = evalstone("judges", "lexical", "--json", "--ledger", "j.db").stdout.splitlines()
+        assert [each for each in listed if json.loads(each)["scorer"] == scorer] == made.stdout.splitlines()
+    assert [json.loads(each)["scorer"] for each in listed] == ["fact_check", "faithfulness"]
+    assert evalstone("judges", "--json", "--ledger", "j.db").stdout.splitlines() == listed
+    of_others = evalstone("judges", "openai/gpt-5.1", "--json", "--ledger", "j.db")
+    assert (of_others.returncode, of_others.stdout) == (0, "")
+
+
 def test_the_page_on_reports_names_what_the_csv_of_each_command_has() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
     rows = [

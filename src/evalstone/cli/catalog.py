@@ -285,6 +285,10 @@ def judges(
         ),
     ] = None,
     ledger: options.Ledger = None,
+    as_json: Annotated[
+        bool,
+        option("--json", "Output", "Print only the calibrations, as JSON, each on one line.", in_file=False),
+    ] = False,
 ) -> int:
     """List the judges, or describe one.
 
@@ -294,10 +298,17 @@ def judges(
     from evalstone.results.saved_calibrations import list_calibrations
 
     known = list_calibrations(DEFAULT_LEDGER if ledger is None else ledger)
-    if name is None:
+    judge = None if name is None else evalstone.parse_judge(judge_spec(name, None))
+    if judge is not None:
+        # The members' calibrations too: a composite judge should beat each of them.
+        identities = {one.identity for _, one in _tree(judge)}
+        known = [one for one in known if one.judge in identities]
+    if deliver(json_lines(as_json, *(one.to_dict() for one in known))):
+        return ExitCode.OK
+    if judge is None:
         _list_judges(known)
     else:
-        _describe_judge(evalstone.parse_judge(judge_spec(name, None)), known)
+        _describe_judge(judge, known)
     return ExitCode.OK
 
 
@@ -403,7 +414,8 @@ def _endpoint(provider: ProviderInfo) -> str:
     return provider.base_url or ("pydantic-ai (extra: providers)" if provider.protocol == LIBRARY else "its own")
 
 
-def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
+def _describe_judge(judge: evalstone.Judge, own: Sequence[Calibration]) -> None:
+    """own: the calibrations of the judge and its members."""
     from rich.text import Text
 
     screen = console()
@@ -426,9 +438,7 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
         for setting, value, allowed in settings:
             rows.add_row(f"  {setting}", safe(value, 60), Text(allowed, style="dim"))
         screen.print(rows)
-    # The members' calibrations too: a composite judge should beat each of them.
-    identities = {one.identity for _, one in members}
-    if own := [one for one in known if one.judge in identities]:
+    if own:
         screen.print()
         screen.print(_calibrated(own))
     if all(one.judge != judge.identity for one in own):
