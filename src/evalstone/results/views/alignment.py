@@ -56,7 +56,7 @@ def alignment_view(alignment: Alignment, front_end: FrontEnd = PYTHON) -> View:
             Fact("Judge", alignment.judge),
             Fact("Scorer", alignment.signature),
             Fact("Dataset version", alignment.dataset_version),
-            Fact("Labels", alignment.labels_hash),
+            Fact("Hash of the labels", alignment.labels_hash),
         ),
         footer=FOOTER,
     )
