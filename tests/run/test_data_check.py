@@ -186,6 +186,13 @@ def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
     assert "no column is recognized" in checked.problems[0].message
     assert checked.problems[0].message.endswith('for example map={"output": "who"}')
     assert not checked.passed
+    rows = [{"nr": 1, "kind": "geo", "frage": "Who was Ada?", "antwort": "Mathematician", "quelle": "A page on Ada."}]
+    (problem,) = check([{"nr": 2}, *rows]).problems
+    assert problem.message.endswith('for example map={"input": "frage", "output": "antwort"}')
+    (problem,) = check([{"nr": 1, "when": "2026-01-02"}]).problems
+    assert problem.message.endswith("map a column to a field with map")
+    (problem,) = check([{"nr": 1, "said": "Not a word."}]).problems
+    assert problem.message.endswith('for example map={"output": "said"}')
     with pytest.raises(DataError, match="does not exist"):
         check("nowhere.csv")
     with pytest.raises(ConfigError, match="unknown sample field"):

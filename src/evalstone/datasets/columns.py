@@ -183,6 +183,10 @@ class Columns:
         self._shapes: dict[tuple[str, ...], None] = {}
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._reached: set[str] = set()
+        self._is_recognized = False
+        """Whether a column is a field with content, or the metadata."""
+        self._texts: dict[str, bool] = {}
+        """While no column is recognized, those with texts, and whether one has several words."""
 
     def choose(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
         """The cell of each field that has one. Missing values (None) are ignored.
@@ -195,6 +199,8 @@ class Columns:
         if plan is None:
             plan = self._plans[present] = self._plan(present)
         self._shapes[tuple(cells)] = None
+        if not self._is_recognized:
+            self._note_texts(cells)
         for field, columns in plan:
             column = columns[0]
             chosen[field] = Cell(column, cells[column])
@@ -234,6 +240,7 @@ class Columns:
     def _record(self, column: str, field: str) -> None:
         if field not in BY_VALUE:
             self.became.setdefault(column, field)
+            self._is_recognized = self._is_recognized or field in CONTENT or field == "metadata"
 
     def _mapped(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
         """The mapped cells; the value of several columns is the list of their values."""
@@ -251,6 +258,20 @@ class Columns:
                 chosen[field] = Cell(" + ".join(columns), values if len(columns) > 1 else values[0])
         return chosen
 
+    def _note_texts(self, cells: Mapping[str, Any]) -> None:
+        for column, value in cells.items():
+            if isinstance(value, str) and any(map(str.isalpha, value)) and field_of(column) is None:
+                self._texts[column] = self._texts.get(column, False) or " " in value.strip()
+
+    def _example(self) -> Setting:
+        """A mapping of columns that have texts: the first with several words is the input, and the one after it the
+        output."""
+        texts = [*self._texts]
+        asked = next((place for place, column in enumerate(texts) if self._texts[column]), None)
+        if asked is None or asked + 1 == len(texts):
+            return Setting("map", {"output": named(texts[0] if asked is None else texts[asked])})
+        return Setting("map", {"input": named(texts[asked]), "output": named(texts[asked + 1])})
+
     def forget(self) -> None:
         """Drop what only makes reading faster."""
         self._plans.clear()
@@ -261,6 +282,8 @@ class Columns:
             self.became.setdefault(column, of)
         self._shapes |= later._shapes
         self._reached |= later._reached
+        for column, has_words in later._texts.items():
+            self._texts[column] = self._texts.get(column, False) or has_words
 
     def check(self) -> None:
         """Raise DataError if no row had a mapped column, or no column of any row was recognized."""
@@ -273,10 +296,8 @@ class Columns:
         if columns and (CONTENT | {"metadata"}).isdisjoint(self.became.values()) and GOAL not in columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
-                "is needed; map a column to a field, for example ",
-                Setting(
-                    "map", {"output": named(next((name for name in columns if field_of(name) is None), columns[0]))}
-                ),
+                "is needed; map a column to a field",
+                *((", for example ", self._example()) if self._texts else (" with ", Setting("map"))),
             )
 
 
