@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,3 +158,59 @@ def test_a_bomb_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(archives, "MOST_ENTRIES", 1)
     with pytest.raises(DataError, match="an archive of 2 entries; at most 1"):
         texts(write(path, archive()))
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [(1, "shrunk"), (6, "imploded"), (9, "Deflate64"), (12, "bzip2"), (14, "LZMA"), (95, "XZ"), (98, "PPMd")],
+)
+def test_a_method_that_isnt_read_is_named(tmp_path: Path, method: int, name: str) -> None:
+    path = write(tmp_path / "a.zip", entry_of(archive(), b"a.json", 10, bytes((method, 0))))
+    with pytest.raises(DataError, match=f"'a.json' is {name}; it should be stored"):
+        texts(path)
+
+
+def test_an_archive_without_members_has_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.zip", struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7))
+    assert texts(path) == {}
+
+
+def of_wide_entries(members: dict[bytes, bytes], wide: tuple[bool, bool, bool], before: bytes = b"") -> bytes:
+    """An archive of stored members whose sizes (content, packed) and places are of 64 bits where `wide` says it.
+    before: What their extra field has before them."""
+    locals_, entries, at = list[bytes](), list[bytes](), 0
+    for name, content in members.items():
+        check, size = zlib.crc32(content), len(content)
+        head = struct.pack("<4s5H3L2H", b"PK\3\4", 45, 0, 0, 0, 0, check, size, size, len(name), 0)
+        numbers = [0xFFFFFFFF if is_wide else number for is_wide, number in zip(wide, (size, size, at), strict=True)]
+        true = [number for is_wide, number in zip(wide, (size, size, at), strict=True) if is_wide]
+        extra = before + struct.pack(f"<2H{len(true)}Q", 1, 8 * len(true), *true)
+        entry = struct.pack(
+            *("<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, 0, 0, 0, check, numbers[1], numbers[0], len(name), len(extra)),
+            *(3, 0, 0, 0, numbers[2]),
+        )
+        entries.append(entry + name + extra + b"say")
+        locals_.append(head + name + content)
+        at += len(locals_[-1])
+    directory = b"".join(entries)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, len(members), len(members), len(directory), at, 0)
+    return b"".join((*locals_, directory, end))
+
+
+@pytest.mark.parametrize("wide", [*itertools.product((False, True), repeat=3)])
+@pytest.mark.parametrize("before", [b"", struct.pack("<2H3s", 0x5455, 3, b"abc")])
+def test_sizes_and_places_of_64_bits_are_read_also_after_other_fields_and_before_comments(
+    tmp_path: Path, wide: tuple[bool, bool, bool], before: bytes
+) -> None:
+    members = {b"a.json": b"[1, 2, 3]", b"b.json": b"{}"}
+    path = write(tmp_path / "a.zip", of_wide_entries(members, wide, before))
+    with zipfile.ZipFile(path) as known:
+        assert {name.encode(): known.read(name) for name in known.namelist()} == members
+    assert texts(path) == {"a.json": "[1, 2, 3]", "b.json": "{}"}
+
+
+def test_a_size_of_64_bits_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    data = of_wide_entries({b"a.json": b"[1]"}, (True, True, False))
+    path = write(tmp_path / "a.zip", entry_of(data, b"a.json", 46 + 6 + 2, struct.pack("<H", 8)))
+    with pytest.raises(DataError, match=r"the size of 'a\.json' is damaged"):
+        texts(path)

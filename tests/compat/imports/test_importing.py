@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 import tracemalloc
 from dataclasses import replace
@@ -404,3 +405,24 @@ def test_keys_of_the_environment_that_the_file_quotes_are_not_stored(
     for written in (ledger, *out.rglob("*.json*")):
         assert key.encode() not in written.read_bytes()
         assert password.encode() not in written.read_bytes()
+
+
+def test_a_table_in_parquet_is_recognized_by_its_columns(tmp_path: Path) -> None:
+    rows = [{"user_input": "1 + 1?", "response": "2", "faithfulness": 0.5}]
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "r.parquet")
+    (run,) = import_results(tmp_path / "r.parquet", ledger=None)
+    assert run.mean("faithfulness") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("d.csv", "question,answer\n1 + 1?,2\n"), ("d.jsonl", '{"messages": []}\n'), ("a b.json", '[{"output": "2"}]')],
+)
+def test_a_dataset_without_scores_is_told_what_scores_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(DataError, match="To score the answers in it, see evalstone check ") as raised:
+        import_results(tmp_path / name, ledger=None)
+    command = str(raised.value).partition(", see ")[2]
+    assert shlex.split(command) == ["evalstone", "check", str(tmp_path / name)]

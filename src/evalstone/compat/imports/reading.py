@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +23,7 @@ from evalstone._core.times import utc_time
 from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.results import Event, metric_name
+from evalstone.datasets.columns import field_of
 from evalstone.datasets.files import READABLE, DataFile, kind_of
 from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
@@ -129,7 +132,7 @@ class Head:
     """The first bytes of a file; empty for a folder."""
     keys: frozenset[str]
     """The keys of a JSON document as far as it was looked at, and those of objects in it: `results`, `results.version`.
-    Of a list, those of its first item; of JSON Lines, those of the first line."""
+    Of a list, those of its first item; of JSON Lines, those of the first line; of Parquet, the columns."""
     is_lines: bool = False
     """Whether it is JSON Lines."""
     columns: tuple[str, ...] = ()
@@ -208,7 +211,17 @@ def reader_for(source: Source, tool: str | None = None) -> Reader:
     if found:
         tools = " or ".join(reader.tool for reader in found)
         raise DataError(f"{named(str(path))} may be of {tools}; say which with --from")
-    raise DataError(f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. {_forms(head, known)}")
+    raise DataError(
+        f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. {_forms(head, known)}{_answers(head)}"
+    )
+
+
+def _answers(head: Head) -> str:
+    """What to do with a dataset that has answers and no scores; "" if it isn't one."""
+    fields = {field_of(name) for name in (*head.columns, *(key for key in head.keys if "." not in key))}
+    if not fields & {"output", "messages"}:
+        return ""
+    return f". To score the answers in it, see evalstone check {shlex.quote(str(head.path))}"
 
 
 def _forms(head: Head, known: Mapping[str, Reader]) -> str:
@@ -251,6 +264,8 @@ def head_of(path: Path) -> Head:
         is_lines = text.startswith("{") and bool(rest.strip()) and _is_object(first)
         is_lines = is_lines or (path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")))
         keys = frozenset(_keys_in(first if is_lines else text))
+    elif kind_of(path.name)[0] == ".parquet" and start.startswith(b"PAR1"):
+        keys = frozenset(key for _, row in itertools.islice(_data_file(path, ".parquet").rows(), 1) for key in row)
     elif path.suffix.lower() in (".csv", ".tsv"):
         columns = tuple(cell.strip().strip('"') for cell in re.split("[,;\t]", text.partition("\n")[0]))
     return Head(path, frozenset((path.name,)), start, keys, is_lines=is_lines, columns=columns)
