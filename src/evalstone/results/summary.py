@@ -536,8 +536,11 @@ class SummaryBuilder:
 
     def add_score(self, value: float, group: str | None, weight: float | None) -> None:
         """Add a record with a score, without its calls."""
-        self._add_weight(weight, scored=True)
-        self._add_value(value, group)
+        if weight is not None or self._weighted:
+            self._add_weight(weight, scored=True)
+        if group is not None or self._group_numbers:
+            self._add_group(group)
+        self.values.append(value)
         self.counts.add_score(value, self.info.scale)
 
     def add_missing(self, reason: str, weight: float | None, *, failed: bool) -> None:

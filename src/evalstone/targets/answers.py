@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.guards import is_mapping, is_sequence
-from evalstone._core.json import strict_jsonable, to_jsonable
+from evalstone._core.json import encoder, strict_jsonable, to_jsonable
 from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.validation import read_data
 from evalstone._core.values import NamesArguments
@@ -86,7 +85,8 @@ class Answer(metaclass=NamesArguments):
             if self.context is None and read.passages:
                 object.__setattr__(self, "context", [*read.passages])
         object.__setattr__(self, "messages", tuple(self.messages))
-        object.__setattr__(self, "context", passages(self.context))
+        if self.context is not None:
+            object.__setattr__(self, "context", passages(self.context))
         usage = cast(object, self.usage)
         if is_mapping(usage):
             names = [each.name for each in dataclasses.fields(Usage)]
@@ -102,7 +102,7 @@ class Answer(metaclass=NamesArguments):
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(invalid("cost", "US dollars, 0 or more", cost))
-        if self.usage == NO_USAGE:
+        if self.messages and self.usage == NO_USAGE:
             object.__setattr__(self, "usage", answer_usage(self.messages))
         if self.output is None:
             object.__setattr__(self, "output", answer_text(self.messages))
@@ -177,10 +177,11 @@ class Answer(metaclass=NamesArguments):
     def to_json(self, known: Mapping[str, str] | None = None) -> str:
         """The answer as `to_dict` has it, as JSON in ASCII. known: The JSON of some fields."""
         texts: Mapping[str, str] = {} if known is None else known
+        values = vars(self)
         parts = [
             f'"{name}": {texts[name] if name in texts else _text_of(name, value)}'
-            for name in _FIELD_NAMES
-            if (value := getattr(self, name)) is not (default := getattr(_EMPTY, name)) and value != default
+            for name, default in _DEFAULTS.items()
+            if (value := values[name]) is not default and value != default
         ]
         return f"{{{', '.join(parts)}}}"
 
@@ -246,11 +247,12 @@ def _json(name: str, value: Any) -> Any:
 
 def _text_of(name: str, value: Any) -> str:
     """The value of a field of an answer as JSON."""
-    return json.dumps([*map(sample_row, value)] if name == "turns" else to_jsonable(value))
+    return _JSON([*map(sample_row, value)] if name == "turns" else to_jsonable(value))
 
 
+_JSON = encoder()
 _EMPTY = Answer()
-_FIELD_NAMES = tuple(each.name for each in dataclasses.fields(Answer))
+_DEFAULTS = vars(_EMPTY)
 
 
 class NoAnswer(DataError):
@@ -261,7 +263,7 @@ class NoAnswer(DataError):
         self.answer = answer
 
 
-_FIELDS = frozenset(_FIELD_NAMES)
+_FIELDS = frozenset(_DEFAULTS)
 _NAMES = ", ".join(sorted(_FIELDS))
 _ANSWERS = f"return text, an Answer, or a mapping of its fields ({_NAMES})"
 

@@ -172,10 +172,12 @@ class Sample(metaclass=NamesArguments):
     def content_hash(self) -> str:
         """A hash of all fields except the ID and the notes on messages. Raises DataError for a field that JSON can't
         represent, such as NaN."""
-        content = {name: getattr(self, name) for name in SAMPLE_FIELDS}
-        content["messages"] = [replace(message, notes=()) if message.notes else message for message in self.messages]
-        content["turns"] = [(turn.id, turn.content_hash) for turn in self.turns] or None
-        hashed = {name: v for name, v in content.items() if v is not None or name not in _HASHED_IF_PRESENT}
+        values = vars(self)
+        hashed = {n: v for n in SAMPLE_FIELDS if (v := values[n]) is not None or n not in _HASHED_IF_PRESENT}
+        hashed["messages"] = [replace(message, notes=()) if message.notes else message for message in self.messages]
+        hashed["turns"] = [(turn.id, turn.content_hash) for turn in self.turns]
+        if not hashed["turns"]:
+            del hashed["turns"]
         try:
             return content_hash(hashed, strict=True)
         except ValueError:

@@ -145,6 +145,25 @@ def test_a_run_of_the_tool_is_a_run_if_there_are_several(tmp_path: Path) -> None
     assert (found[0], len(found), len(found[1])) == ("predict · run abcdef01", 2, len(found[0]))
 
 
+@pytest.mark.parametrize("last", [None, 0.5])
+def test_feedback_is_a_score_of_all_traces_if_it_is_one_of_the_last(last: float | None, tmp_path: Path) -> None:
+    content = copy.deepcopy(TRACES)
+    for number, trace in enumerate(content, start=1):
+        value = last if number == len(content) and last is not None else f"text {number}"
+        trace["info"]["assessments"].append({**_of(trace, "politeness"), "assessment_name": "late"})
+        _of(trace, "late")["feedback"] = {"value": value}
+    run = imported(tmp_path / "t.json", content)
+    assert run.samples is not None
+    said = [each.metadata.get("feedback.late") for each in run.samples]
+    if last is None:
+        assert said[:2] == ["text 1", "text 2"]
+        assert "late" not in [info.name for info in run.scorers]
+        return
+    assert said == [None] * len(content)
+    assert (run["late"].n_score, run["late"].n_failed) == (1, len(content) - 1)
+    assert len(run.records) == run.n_samples * len(run.scorers)  # what was read first is void
+
+
 @pytest.mark.parametrize(
     ("trace", "problem"),
     [

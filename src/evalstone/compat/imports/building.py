@@ -20,7 +20,7 @@ from evalstone._core.json import content_hash
 from evalstone._core.run_ids import run_id
 from evalstone._core.sizes import MOST_SCALE
 from evalstone.compat.imports.checking import checked
-from evalstone.compat.imports.results import About, Event, Metric, Printed, Result, Row, failed, metric_name
+from evalstone.compat.imports.results import About, Event, Metric, Printed, Restart, Result, Row, failed, metric_name
 from evalstone.compat.imports.systems import (
     NO_CALL,
     NO_EVIDENCE,
@@ -86,6 +86,10 @@ class Building:
         self, tool: str, reading: int, *, file: str, written: datetime, scales: Mapping[str, float] | None = None
     ) -> None:
         self.tool, self.reading, self.file, self.written, self.scales = tool, reading, file, written, scales or {}
+        self._restart()
+
+    def _restart(self) -> None:
+        """Forget what the reader has yielded."""
         self.about = About()
         self._notes: dict[Note, None] = {}
         self._printed: list[Printed] = []
@@ -107,6 +111,8 @@ class Building:
                 self._printed.append(event)
             case Note():
                 self._notes.setdefault(event)
+            case Restart():
+                self._restart()
 
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:

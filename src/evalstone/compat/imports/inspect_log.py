@@ -75,9 +75,9 @@ class _Tally:
 
     def add(self, case: int, value: float | None) -> None:
         """Add a trial's value; None for one without a score."""
-        missing = case + 1 - len(self.sums)
-        for each in (self.sums, self.counts, self.unscored):
-            each.extend([0] * missing)
+        if (missing := case + 1 - len(self.sums)) > 0:
+            for each in (self.sums, self.counts, self.unscored):
+                each.extend([0] * missing)
         if value is None:
             self.unscored[case] += 1
         else:

@@ -26,6 +26,7 @@ from evalstone.compat.imports.results import (
     Event,
     Judged,
     Metric,
+    Restart,
     Result,
     Row,
     dollars,
@@ -62,11 +63,30 @@ _SHORT = 8
 
 @dataclass
 class _Known:
-    """What the first reading learns of all traces."""
+    """What was learned of the traces so far."""
 
     runs: set[str] = field(default_factory=set[str])
     scored: set[str] = field(default_factory=set[str])
     """The names of feedback that is a number for some trace, or failed for some. All other feedback is text."""
+    texts: set[str] = field(default_factory=set[str])
+    """The names of feedback that is text so far."""
+
+    def learn(self, trace: Mapping[str, Any], feedback: list[dict[str, Any]]) -> bool:
+        """Learn from a trace. Returns whether earlier ones were read wrongly: there are several runs, or what was text
+        is a score."""
+        run, one, wrong = text_in(_metadata(trace), _RUN), len(self.runs) == 1, False
+        if run not in self.runs:
+            self.runs.add(run)
+            wrong = one
+        for each in feedback:
+            if (name := text_in(each, "assessment_name")) in self.scored:
+                continue
+            if _value(each) is not None or _error(each):
+                self.scored.add(name)
+                wrong = wrong or name in self.texts
+            else:
+                self.texts.add(name)
+        return wrong
 
 
 def recognizes(head: Head) -> bool:
@@ -79,20 +99,27 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """What traces say. They are read twice: which feedback is a score depends on all of them."""
-    known = _Known()
-    for _, trace in _traces(source):
-        known.runs.add(text_in(_metadata(trace), _RUN))
-        for each in _feedback(trace):
-            name = text_in(each, "assessment_name")
-            if name not in known.scored and (_value(each) is not None or _error(each)):
-                known.scored.add(name)
+    """What traces say. Which feedback is a score depends on all of them. Nearly always, the first ones tell; if not,
+    the traces are read twice."""
+    known, traces = _Known(), _traces(source)
+    for place, trace in traces:
+        feedback = _feedback(trace)
+        if known.learn(trace, feedback):
+            break
+        yield from _events(place, trace, feedback, known)
+    else:
+        return
+    for _, trace in traces:
+        known.learn(trace, _feedback(trace))
+    yield Restart()
     for place, trace in _traces(source):
-        info = object_in(trace, "info")
-        yield About(
-            version=text_in(_metadata(trace), "mlflow.trace_schema.version"), started=text_in(info, "request_time")
-        )
-        yield _row(place, trace, known)
+        yield from _events(place, trace, _feedback(trace), known)
+
+
+def _events(place: str, trace: Mapping[str, Any], feedback: list[dict[str, Any]], known: _Known) -> Iterator[Event]:
+    info = object_in(trace, "info")
+    yield About(version=text_in(_metadata(trace), "mlflow.trace_schema.version"), started=text_in(info, "request_time"))
+    yield _row(place, trace, feedback, known)
 
 
 def _traces(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -111,7 +138,7 @@ def _metadata(trace: Mapping[str, Any]) -> dict[str, Any]:
     return object_in(object_in(trace, "info"), "trace_metadata")
 
 
-def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
+def _row(place: str, trace: Mapping[str, Any], feedback: list[dict[str, Any]], known: _Known) -> Row:
     info, metadata, root = object_in(trace, "info"), _metadata(trace), _root(trace)
     inputs = _attribute(root, "mlflow.spanInputs", place)
     asked = inputs if is_object(inputs) else {"input": inputs}
@@ -119,7 +146,6 @@ def _row(place: str, trace: Mapping[str, Any], known: _Known) -> Row:
     problem = None
     if not said and text_in(info, "state") == "ERROR":
         problem = failed("TargetFailed", text_in(object_in(root, "status"), "message"))
-    feedback = _feedback(trace)
     answer, scores = None, _scores(trace, feedback, known)
     if problem is None:
         said["metadata"] = {**said.get("metadata", {}), **_texts(feedback, known)}

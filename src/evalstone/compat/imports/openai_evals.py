@@ -22,6 +22,7 @@ from evalstone.compat.imports.results import (
     Event,
     Judged,
     Metric,
+    Restart,
     Result,
     Row,
     failed,
@@ -61,24 +62,33 @@ _TEXT = "sample.output_text"
 
 @dataclass
 class _Known:
-    """What the first reading learns: the runs of each model."""
+    """What was learned of the items so far."""
 
     models: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """The models of each run."""
     types: set[str] = field(default_factory=set[str])
     """The unknown types of grader that were named."""
+    systems: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The systems of the items, by what these name: the run and the model."""
 
-    def learn(self, item: Mapping[str, Any]) -> None:
-        """Learn of which model the run of an item is."""
-        models = self.models.setdefault(text_in(item, "run_id"), set())
-        if model := _model(item):
-            models.add(model)
+    def learn(self, item: Mapping[str, Any]) -> bool:
+        """Learn of which model the run of an item is. Returns whether earlier items are of other systems, after all."""
+        run, model = text_in(item, "run_id"), _model(item)
+        if (models := self.models.get(run)) is not None and (not model or model in models):
+            return False
+        self.models.setdefault(run, set()).update(filter(None, (model,)))
+        return any(self._system(*names) != system for names, system in self.systems.items())
 
     def system(self, item: Mapping[str, Any]) -> str:
         """The model, and the run if a model has several. An item that failed may not name the model of its run."""
-        run = text_in(item, "run_id")
+        names = text_in(item, "run_id"), _model(item)
+        if (system := self.systems.get(names)) is None:
+            system = self.systems[names] = self._system(*names)
+        return system
+
+    def _system(self, run: str, model: str) -> str:
         models = self.models[run]
-        model = _model(item) or (next(iter(models)) if len(models) == 1 else "")
+        model = model or (next(iter(models)) if len(models) == 1 else "")
         of_model = [each for each in self.models.values() if (model in each if model else not each)]
         return metric_name(" · ".join(filter(None, (model, run if len(of_model) > 1 else ""))), "")
 
@@ -93,11 +103,23 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """What a file of output items holds."""
-    known = _Known()
-    for event in _items(source):
+    """What a file of output items holds. If only a later item tells that a model has several runs, it is read twice."""
+    known, items = _Known(), _items(source)
+    for event in items:
+        if not isinstance(event, tuple):
+            yield event
+        elif known.learn(item := _as_item(event[1])):
+            break
+        else:
+            yield from _row(event[0], item, known)
+    else:
+        return
+    for event in items:
         if isinstance(event, tuple):
             known.learn(_as_item(event[1]))
+    known.types.clear()
+    known.systems.clear()
+    yield Restart()
     for event in _items(source):
         if isinstance(event, tuple):
             yield from _row(event[0], _as_item(event[1]), known)

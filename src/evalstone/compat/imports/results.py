@@ -94,23 +94,28 @@ class Result(NamedTuple):
     ) -> Result:
         """The result for a value as a file has it: a number, or true and false, which are 1 and 0. Anything else,
         also NaN, is a failure of its kind, never a 0."""
-        given, problem, number = python_value(value), None, None
-        if isinstance(given, bool) or (type(given) is float and math.isfinite(given)):
-            number = float(given)
-        elif given is None:
-            problem = failed("NoScore", "the file has no score")
-        elif not isinstance(given, int | float):
-            problem = failed("NotFinite", f"the score is no number but {type(given).__name__}: {excerpt(given)}")
-        else:
-            try:
-                number = float(given)
-            except OverflowError:
-                number = math.inf
-            if not math.isfinite(number):
-                problem, number = failed("NotFinite", f"the score is no finite number: {excerpt(given)}"), None
+        number, problem = value, None
+        if type(number) is not float or not math.isfinite(number):  # as nearly all are
+            number, problem = _number_of(value)
         text = reason if isinstance(reason, str) else ""
-        kept = () if evidence == () else storable(evidence)
-        return cls(value=number, problem=problem, reason=text, evidence=kept, judged=judged, seconds=seconds)
+        kept = storable(evidence) if evidence else evidence
+        return cls(number, problem, text, kept, judged, seconds)
+
+
+def _number_of(value: object) -> tuple[float | None, Failed | None]:
+    """The score that a value is; or why it is none."""
+    given = python_value(value)
+    if given is None:
+        return None, failed("NoScore", "the file has no score")
+    if not isinstance(given, bool | int | float):
+        return None, failed("NotFinite", f"the score is no number but {type(given).__name__}: {excerpt(given)}")
+    try:
+        number = float(given)
+    except OverflowError:
+        number = math.inf
+    if math.isfinite(number):
+        return number, None
+    return None, failed("NotFinite", f"the score is no finite number: {excerpt(given)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +182,11 @@ class Printed:
     scores that are averaged over trials first. None: the run's number."""
 
 
-Event: TypeAlias = Row | About | Printed | Note
+class Restart:
+    """What was yielded before is void: a later row has shown that it was read wrongly, and the file is read again."""
+
+
+Event: TypeAlias = Row | About | Printed | Note | Restart
 """What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
 
 
@@ -200,9 +209,13 @@ def _line(text: str) -> str:
 def numbered(results: Iterable[tuple[Metric, Result]]) -> dict[Metric, Result]:
     """The results of a row by metric. The second of a metric is that of another one, with its number among the
     settings: no score replaces another, also if two names of the tool are the same here."""
-    found: dict[Metric, Result] = {}
+    pairs = list(results)
+    found = dict(pairs)
+    if len(found) == len(pairs):  # as nearly always
+        return found
+    found.clear()
     times = Counter[Metric]()
-    for metric, result in results:
+    for metric, result in pairs:
         if metric in found:
             times[metric] += 1
             metric = replace(metric, settings=(*metric.settings, ("number", str(times[metric] + 1))))
