@@ -15,7 +15,7 @@ from evalstone.types import Sample
 COLUMNS = (
     "id", "input", "question", "user_input", "instruction", "inputs", "output", "answer", "outputs", "reference",
     "ground_truth", "ground_truths", "expected_output", "context", "contexts", "instructions", "system", "group",
-    "vars", "messages", "trial", "state", "weight", "attributes", "topic",
+    "vars", "messages", "trial", "state", "weight", "attributes", "topic", "metadata",
 )  # fmt: skip
 WRITTEN = (
     "Paris.", "", "  ", "[1] is a citation", '["a", "b"]', '{"role": "user", "content": "hi"}', "[]", "{}",
@@ -49,6 +49,9 @@ def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 @given(pairs())
 @example(({"weight": None}, {"weight": 1}))
 @example(({"weight": 1}, {"weight": None}))
+@example(({"input": "a", "metadata": {"a": "b"}}, {"input": "a", "metadata": {"a": 1, "b": None, "c": [1, None]}}))
+@example(({"input": "a", "metadata": {}, "topic": "x"}, {"input": "a", "metadata": {"topic": "y"}, "topic": "x"}))
+@example(({"input": "a", "metadata": {"a": {}}}, {"input": "a", "metadata": {"a": {"b": 1.5}}}))
 def test_a_row_gives_the_sample_that_it_gives_alone(rows: tuple[dict[str, Any], dict[str, Any]]) -> None:
     """Except that rows with and without a weight don't go together."""
     reader, (row, later) = RowReader(), rows

@@ -30,6 +30,8 @@ def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     """Whether a value has items in an order, and is no text and no bytes."""
+    if type(value) in (tuple, list):  # as in `is_mapping`
+        return True
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 

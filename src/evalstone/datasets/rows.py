@@ -80,6 +80,8 @@ class _PlainRow(NamedTuple):
     """Each field with its column."""
     metadata: list[str]
     """The columns that are entries of the metadata."""
+    own_metadata: str
+    """The column of the metadata; "" without one."""
     blank_output: bool
     """Whether the cell of the output is blank, which is a blank answer."""
 
@@ -169,7 +171,10 @@ class RowReader:
         fields = {cell.column: field for field, cell in chosen.items()}
         others = [column for column, value in cells.items() if value is not None and column not in fields]
         if (
-            not all(field in _PLAIN_FIELDS and is_text_column(column) for column, field in fields.items())
+            not all(
+                field == "metadata" or (field in _PLAIN_FIELDS and is_text_column(column))
+                for column, field in fields.items()
+            )
             or not fields.keys() <= cells.keys()
             or not self.columns.mapped <= cells.keys()
             or not _NO_METADATA.isdisjoint(cells)
@@ -181,7 +186,7 @@ class RowReader:
         is_blank = self.text_cells and "output" not in chosen and self.columns.column("output", cells) is not None
         metadata = [column for column in others if column not in self.columns.mapped]
         ordered = [(field, chosen[field].column) for field in _PLAIN_FIELDS if field in chosen]
-        return _PlainRow(ordered, metadata, is_blank)
+        return _PlainRow(ordered, metadata, chosen["metadata"].column if "metadata" in chosen else "", is_blank)
 
     def _plain(self, row: _PlainRow, cells: Mapping[str, Any]) -> Sample | None:
         """The sample of a row whose cells are the values of its fields, like most rows of large files, in a quarter of
@@ -201,8 +206,19 @@ class RowReader:
             elif type(value) is not str or (field != "id" and may_write_out(value)):
                 return None
             plain[field] = value
-        if row.metadata:
-            entries = {column: cells[column] for column in row.metadata}
+        if row.metadata or row.own_metadata:
+            entries: dict[str, Any] = {}
+            if row.own_metadata:
+                if type(value := cells[row.own_metadata]) is not dict:
+                    return None
+                own = cast("dict[str, Any]", value)
+                if not own.keys().isdisjoint(row.metadata):
+                    return None
+                entries = {name: value for name, value in own.items() if value is not None}
+                if not all(type(name) is str for name in entries):
+                    return None
+            for column in row.metadata:
+                entries[column] = cells[column]
             if not all(map(_is_plain, entries.values())):
                 return None
             plain["metadata"] = entries

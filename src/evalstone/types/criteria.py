@@ -81,6 +81,8 @@ def rubric_of(metadata: Mapping[str, Any]) -> tuple[Criterion, ...]:
     """
     found = next((rubric for path in RUBRICS if (rubric := metadata_at(metadata, path))), ())
     own = metadata_at(metadata, OWN_RUBRIC)
+    if own is None and not found:
+        return ()
     try:
         if own is not None and not own and not isinstance(own, str):
             raise ConfigError(f"{OWN_RUBRIC} must have a criterion, or be absent; it is empty")
