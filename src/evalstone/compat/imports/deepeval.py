@@ -39,7 +39,6 @@ from evalstone.compat.imports.results import (
     finite,
     index_in,
     metric_name,
-    metric_with,
     number_in,
     numbered,
     object_in,
@@ -442,23 +441,29 @@ def _of_spans(case: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _scores(case: Mapping[str, Any], directions: _Directions) -> dict[Metric, Result]:
-    parts = [("", data) for data in objects_in(case, "metricsData")]
-    parts += _of_spans(case)
-    passed = _passed(case, [data for _, data in parts])
+    parts = [("", data, _failure(data)) for data in objects_in(case, "metricsData")]
+    parts += [(span, data, _failure(data)) for span, data in _of_spans(case)]
+    found = [(PASSED, _passed(case, [(data, failure) for _, data, failure in parts]))]
     if expectations := object_in(case, "expectationsData"):
-        parts.append(("", {"name": "Expectations", **expectations}))
-    return numbered([(PASSED, passed), *((_metric(data, span, directions), _result(data)) for span, data in parts)])
+        data = {"name": "Expectations", **expectations}
+        parts.append(("", data, _failure(data)))
+    for span, data, failure in parts:
+        strict, lower = data.get("strictMode") is True, directions.lower_is_better(_name(data))
+        metric = _metric(metric_name(data.get("name")), span, strict, lower, number_in(data, "threshold"))
+        found.append((metric, _result(data, failure)))
+    return numbered(found)
 
 
-def _metric(data: Mapping[str, Any], span: str, directions: _Directions) -> Metric:
-    settings = [("strict", "true")] if data.get("strictMode") is True else []
+@functools.lru_cache(4096)
+def _metric(name: str, span: str, strict: bool, lower_is_better: bool, threshold: float | None) -> Metric:
+    settings = [("strict", "true")] if strict else []
     settings += [("span", span)] if span else []
-    return metric_with(
-        metric_name(data.get("name")),
+    return Metric(
+        name,
         settings=tuple(settings),
-        lower_is_better=directions.lower_is_better(_name(data)),
-        threshold=number_in(data, "threshold"),
-        description=f"deepeval: {metric_name(data.get('name'))}",
+        lower_is_better=lower_is_better,
+        threshold=threshold,
+        description=f"deepeval: {name}",
     )
 
 
@@ -471,32 +476,34 @@ def _failure(data: Mapping[str, Any]) -> Failed | None:
     return failed("JudgeFailed" if is_judged else "ScorerFailed", text_of(error))
 
 
-def _result(data: Mapping[str, Any]) -> Result:
-    names = ("threshold", "strictMode", "flaky", "verdicts", "verboseLogs")
-    evidence = {name: value for name in names if (value := data.get(name)) is not None and value is not False}
-    evidence = {"success": data.get("success"), **evidence}
-    failure, judged = _failure(data), None
+def _result(data: Mapping[str, Any], failure: Failed | None) -> Result:
+    judged = None
     if judge := text_in(data, "evaluationModel"):
-        verdict = {name: storable(data.get(name)) for name in ("score", "success", "reason")}
+        verdict = {name: data.get(name) for name in ("score", "success", "reason")}
         judged = Judged(
             judge=judge,
-            answer=None if failure is not None else verdict,
+            answer=None if failure is not None else storable(verdict),
             usage=usage_of(data, input="inputTokenCount", output="outputTokenCount"),
             cost=dollars(data.get("evaluationCost")),
         )
     if failure is not None:
         return Result(problem=failure, judged=judged)
+    evidence = {"success": data.get("success")}
+    for name in ("threshold", "strictMode", "flaky", "verdicts", "verboseLogs"):
+        if (value := data.get(name)) is not None and value is not False:
+            evidence[name] = value
     return Result.of(data.get("score"), data.get("reason"), evidence=evidence, judged=judged)
 
 
-def _passed(case: Mapping[str, Any], parts: list[dict[str, Any]]) -> Result:
-    """Whether the test passed. A metric that broke decides it only if no other has failed."""
+def _passed(case: Mapping[str, Any], parts: list[tuple[dict[str, Any], Failed | None]]) -> Result:
+    """Whether the test passed. A metric that broke decides it only if no other has failed. parts: The metrics, each
+    with why it broke."""
     success = case.get("success")
     if success is None:
         return Result(problem=Skipped("deepeval has no verdict: no metric has a threshold"))
-    decisive = [data for data in parts if data.get("flaky") is not True]
-    broken = [failure for data in decisive if (failure := _failure(data)) is not None]
-    rejected = [data for data in decisive if data.get("success") is False and _failure(data) is None]
+    decisive = [(data, failure) for data, failure in parts if data.get("flaky") is not True]
+    broken = [failure for _, failure in decisive if failure is not None]
+    rejected = [data for data, failure in decisive if data.get("success") is False and failure is None]
     if success is False and broken and not rejected:
         return Result(problem=broken[0], counted=0.0)
     names = [metric_name(data.get("name")) for data in rejected]

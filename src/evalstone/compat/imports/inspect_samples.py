@@ -15,7 +15,7 @@ from evalstone.compat.imports.inspect_scores import (
     is_nan,
     judged_of,
     metric_of,
-    result_of,
+    results_of,
     tokens_of,
 )
 from evalstone.compat.imports.results import (
@@ -199,8 +199,8 @@ def _scores(
         else:
             values = [(metric_of(scorer), value)]
         judged = judged_of(score, sample if is_alone else {})
-        for metric, each in values:
-            result = result_of(each, score, judged)
+        results = results_of((each for _, each in values), score, judged)
+        for (metric, _), result in zip(values, results, strict=True):
             tally = log.tally(metric)
             tally.add(case, result.counted if result.value is None else result.value)
             tally.failed += result.value is None and result.counted is not None

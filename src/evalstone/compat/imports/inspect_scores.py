@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from evalstone._core.guards import is_array, is_object
@@ -25,7 +25,7 @@ from evalstone.compat.imports.results import (
     usage_of,
 )
 from evalstone.datasets.cells import storable
-from evalstone.types import NO_USAGE, Usage
+from evalstone.types import NO_USAGE, Failed, Usage
 
 TOOL = "inspect"
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -48,29 +48,28 @@ def is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def result_of(value: object, score: Mapping[str, Any], judged: Judged | None) -> Result:
-    """The result for a value of a scorer. score: the whole score that it is part of. judged: the grader's verdict."""
-    reason, said = text_in(score, "explanation"), text_in(score, "reason")
-    metadata = object_in(score, "metadata")
-    said = said or text_in(metadata, "unscored_reason")
-    if is_nan(value):
-        kind: Any = _FAILURES.get(said, "JudgeFailed" if judged is not None else "NoScore")
-        text = ": ".join(filter(None, (said.replace("_", " "), reason)))
-        reply = next((content_text(each.get("content")) for each in _grading(score)), None)
-        return Result(problem=failed(kind, text, reply=reply), judged=judged)
-    number = _number(value)
+def results_of(values: Iterable[object], score: Mapping[str, Any], judged: Judged | None) -> Iterator[Result]:
+    """The results for values of a scorer. score: the whole score that they are of. judged: the grader's verdict."""
+    reason, metadata = text_in(score, "explanation"), object_in(score, "metadata")
+    said = text_in(score, "reason") or text_in(metadata, "unscored_reason")
     others = {name: each for name, each in metadata.items() if name != "grading"}
-    evidence = {
-        "value": None if number == value and not isinstance(value, bool) else value,
-        "answer": score.get("answer"),
-        "reason": said or None,
-        "metadata": others or None,
-    }
-    kept = {name: each for name, each in evidence.items() if each is not None}
-    if number is not None:
-        return Result.of(number, reason, evidence=kept or (), judged=judged)
-    result = Result.of(value, reason, evidence=kept or (), judged=judged)
-    return Result(problem=result.problem, judged=judged, counted=0.0)
+    about = {"answer": score.get("answer"), "reason": said or None, "metadata": others or None}
+    kept = {name: each for name, each in about.items() if each is not None}
+    for value in values:
+        if is_nan(value):
+            yield Result(problem=_unscored(score, said, reason, judged), judged=judged)
+            continue
+        number = _number(value)
+        differs = value is not None and (number != value or isinstance(value, bool))
+        evidence = {"value": value, **kept} if differs else kept
+        result = Result.of(value if number is None else number, reason, evidence=evidence or (), judged=judged)
+        yield result if number is not None else Result(problem=result.problem, judged=judged, counted=0.0)
+
+
+def _unscored(score: Mapping[str, Any], said: str, reason: str, judged: Judged | None) -> Failed:
+    kind: Any = _FAILURES.get(said, "JudgeFailed" if judged is not None else "NoScore")
+    text = ": ".join(filter(None, (said.replace("_", " "), reason)))
+    return failed(kind, text, reply=next((content_text(each.get("content")) for each in _grading(score)), None))
 
 
 def _number(value: object) -> float | None:

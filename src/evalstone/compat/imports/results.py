@@ -284,8 +284,8 @@ def usage_of(value: object, **names: str) -> Usage:
     whole number of 0 or more is left out."""
     if not is_object(value):
         return NO_USAGE
-    counts = {name: value.get(key) for name, key in names.items()}
-    return Usage(**{name: n for name, n in counts.items() if type(n) is int and 0 <= n < 2**53})
+    counts = {name: n for name, key in names.items() if type(n := value.get(key)) is int and 0 <= n < 2**53}
+    return Usage(**counts) if counts else NO_USAGE
 
 
 def dollars(value: object) -> float | None:
