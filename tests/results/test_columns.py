@@ -63,7 +63,7 @@ def test_entries_are_those_of_the_records(trials: bool) -> None:
     for scorer in SCORERS:
         assert [*columns.places(scorer)] == [entry.place for entry in expected if entry.signature == scorer]
     named = [((expected[at].sample_id, expected[at].trial), [at, at + 1]) for at in range(0, 60, 2)]
-    assert list(columns.by_case()) == named
+    assert [(name, [*places]) for name, places in columns.by_case()] == named
 
 
 def test_records_in_any_order_have_their_places() -> None:

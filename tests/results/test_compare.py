@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -575,6 +576,11 @@ def test_a_simulated_users_part_belongs_to_the_case() -> None:
         compare(expecting(Given(), **rows, persona="brief"), expecting(Given(), **rows, persona="polite"))
 
 
+def answered(text: str, *, input: str) -> str:
+    """A target that always gives this answer."""
+    return text
+
+
 REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
         lambda: compare(
@@ -615,6 +621,22 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         lambda: compare(run_of(["0.5", "0.4", "skip"]), run_of(["skip", "skip", "skip"])),
         ConfigError,
         "no sample was scored in both runs: of 3 samples in both, the first scored 2 and the second 0",
+    ),
+    (
+        lambda: compare(
+            *(
+                evaluate(
+                    [{"id": id, "input": "How much?"} for id in ids],
+                    [Given()],
+                    target=partial(answered, said),
+                    trials=3,
+                    ledger=None,
+                )
+                for ids, said in (("ab", "0.5"), ("bc", "skip"))
+            )
+        ),
+        ConfigError,
+        "no sample was scored in both runs: of 1 sample in both, the first scored 1 and the second 0",
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone import Run, compare, gate
+from evalstone import Run, compare, evaluate, gate
 from evalstone._core import packed_texts
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results import columns, scores
@@ -38,7 +38,7 @@ def a_run(seed: int, answers: int = 90, *, has: Sequence[str] = ()) -> Run:
 
 
 def everything(a: Run, b: Run) -> list[Any]:
-    ranking = Ranking.of(a)
+    ranking, apart = Ranking.of(a), compare(a, b, unpaired=True)
     checks: dict[str, Any] = {
         "min": {"given": 0.4},
         "pass_rate": {"given": (0.5, 0.3)},
@@ -48,6 +48,7 @@ def everything(a: Run, b: Run) -> list[Any]:
     return [
         a.to_dict()["scorers"],
         [compare(a, b, missing=missing, margin=0.1).to_dict()["scorers"] for missing in MISSING],
+        [apart.to_dict()["scorers"], apart.notes],
         [gate(b, baseline=a, **checks, **way).to_dict()["decisions"] for way in ways],
         slices(a, "kind"),
         ranking.worst(5),
@@ -68,14 +69,32 @@ def test_packed_columns_give_what_lists_give(has: Sequence[str], monkeypatch: py
     assert everything(a, b) == expected
 
 
+def test_packed_runs_of_other_samples_are_matched_as_lists_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = a_run(2, answers=60)
+    shuffled = sorted(few.samples or (), key=lambda sample: sample.output or "")
+
+    def matched() -> list[Any]:
+        a, b = a_run(1), evaluate(shuffled, [Given(), Harm()], ledger=None)
+        result = compare(a, b, allow_mismatch=True)
+        return [result.to_dict()["scorers"], result.notes, compare(a, b, unpaired=True).notes]
+
+    expected = matched()
+    for module in (packed_scores, columns, scores):
+        monkeypatch.setattr(module, "LARGE", 2)
+    monkeypatch.setattr(packed_texts, "_AT_ONCE", 2)
+    assert matched() == expected
+    assert expected[2][0].kind == "could_be_paired"
+
+
 @pytest.mark.parametrize(
     "values",
     [
         np.random.default_rng(0).random(70_000),
         np.random.default_rng(1).integers(0, 21, 70_000) / 20,
         np.array([0.1, 0.2, 0.1 + 0.2, 0.3, 1.0, 0.0, -0.0, 5e-324]),
+        np.array([1e300, 1e-300, -1e300, 2.0**-1074, 3.0, 1e154]) * 1e-150,
     ],
-    ids=["any", "few", "odd"],
+    ids=["any", "few", "odd", "far apart"],
 )
 def test_packed_scores_have_the_sum_and_the_points_of_a_list(values: Any) -> None:
     packed: Any = PackedScores(values)
@@ -84,6 +103,14 @@ def test_packed_scores_have_the_sum_and_the_points_of_a_list(values: Any) -> Non
     assert PackedScores(-values * 1e150).total == math.fsum(-values * 1e150)
     assert BoundedMean.of(packed, 0.0, 1.0) == BoundedMean.of(listed, 0.0, 1.0)
     assert BoundedMean.of(packed, -1.0, 3.0) == BoundedMean.of(listed[::-1], -1.0, 3.0)
+
+
+@pytest.mark.parametrize("exponents", [(-1074, -900), (-60, 60), (900, 1006)])
+def test_sums_are_exact_whatever_the_sizes_of_the_numbers(exponents: tuple[int, int]) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.uniform(-1, 1, 70_000) * 2.0 ** rng.integers(*exponents, 70_000)
+    for some in (values, np.abs(values), np.full(70_000, 2.0 ** exponents[0]), np.concatenate([values, -values])):
+        assert PackedScores(some).total == math.fsum(some.tolist())
 
 
 def test_values_that_differ_by_rounding_are_one_point_across_the_parts_they_are_read_in(
@@ -122,6 +149,14 @@ def test_texts_are_joined_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> 
     assert ([*ours], [*theirs]) == ([*listed[0]], [*listed[1]])
     assert Pairing().match(first, first.at(range(50))) == (range(50), range(50))
     assert first.places_of({"s3", "s1s1", "none"}) == [1, 3]
+    equal = ["", "s", "s1234567", "s12345678", "s123456789abcdefgh", "é" * 5, "s1234567"]
+    some, reordered = PackedTexts(), PackedTexts()
+    some.extend(equal)
+    reordered.extend(equal[::-1])
+    assert some.equals(reordered.at(range(6, -1, -1)))
+    assert not some.equals(reordered)
+    assert [*some.hashes()] == [*reordered.hashes()][::-1]
+    assert len({*some.hashes().tolist()}) == len({*equal})
     second.append("s50" * 3)
     assert second.has_repeats()
     assert first.joined(second) is None

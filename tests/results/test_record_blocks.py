@@ -18,7 +18,7 @@ from evalstone.results.block_writing import write_table
 from evalstone.results.judge_stats import JudgeStats
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name
 from evalstone.results.record_tables import KEEPS, Keep
-from evalstone.results.stored_records import missing_in
+from evalstone.results.stored_records import Facts, missing_in
 from evalstone.results.summary import summarize
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
 from tests.results.test_record_tables import SCORERS, record
@@ -61,6 +61,10 @@ def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
     assert blocks.slices("kind") == lines.slices("kind")
     assert gate(blocks, min={"given": 0.4}).to_dict() == gate(lines, min={"given": 0.4}).to_dict()
     assert compare(blocks, lines).to_dict()["scorers"] == compare(lines, lines).to_dict()["scorers"]
+    records = blocks.records
+    assert isinstance(records, RecordBlocks)
+    assert [*map(records.facts, range(len(records)))] == [*map(Facts.of, records)]
+    assert records.facts(5) == Facts.of(records[5])
     if keep == "all":
         assert [*blocks.records] == [*lines.records]
         assert [*blocks.csv_lines()] == [*lines.csv_lines()]
@@ -93,6 +97,27 @@ def test_few_records_are_read_at_any_place_and_each_once_in_order(
     read.clear()
     assert [far[place] for place in (101, 102, 30, 31)] == [expected[place] for place in (101, 102, 30, 31)]
     assert sum(read) <= 16
+
+
+@pytest.mark.parametrize("has", [(), ("group",), ("weight",)])
+def test_columns_that_are_null_in_all_rows_arent_read(has: Sequence[str], tmp_path: Path) -> None:
+    metadata = [{"group": "g", "weight": 2.0} for _ in MANY]
+    write_run(a_run(metadata=[{name: each[name] for name in has} for each in metadata]), tmp_path, keep="scores")
+    (file,) = (tmp_path / BLOCKS).iterdir()
+    blocks = read_run(tmp_path)
+    expected = entries(blocks)
+    assert [one.group for one in expected[:1]] == ["g" if "group" in has else None]
+    # A page of each such column is damaged, which nobody sees who doesn't read it.
+    said, content = pq.read_metadata(file).row_group(0), bytearray(file.read_bytes())
+    chunks = {chunk.path_in_schema: chunk for chunk in map(said.column, range(said.num_columns))}
+    null = {name for name in record_blocks.MOSTLY_NULL if chunks[name].statistics.null_count == chunks[name].num_values}
+    assert null == {*record_blocks.MOSTLY_NULL} - {*has}
+    for name in null:
+        content[chunks[name].data_page_offset + chunks[name].total_compressed_size // 2] ^= 255
+    file.write_bytes(content)
+    assert entries(read_run(tmp_path)) == expected
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        read_run(tmp_path).records[0]
 
 
 def test_why_scores_are_missing_is_found_without_reading_records(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone import ConfigError, Record
+from evalstone import ConfigError, DataError, Record
 from evalstone._core.redaction import register
 from evalstone.datasets.stored import record_line
-from evalstone.results.record_tables import Keep, record_tables, records_of
+from evalstone.results.record_tables import Keep, facts_of, record_tables, records_of
+from evalstone.results.stored_records import Facts
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
 
+pa: Any = pytest.importorskip("pyarrow")
 SCORERS = tuple(ScorerInfo(name=name, signature=f"{name}@1", scale=4.0, lower_is_better=False) for name in ("a", "b"))
 
 texts = st.text(st.characters(codec=None), max_size=8)  # with NUL and lone surrogates
@@ -77,6 +80,42 @@ def test_tables_that_keep_less_have_the_scores_and_why_there_is_none(found: list
                 assert after.reason == before.reason
             else:
                 assert (after.reason, after.evidence) == ("", ())
+
+
+@settings(max_examples=40)
+@given(st.lists(records, max_size=4))
+def test_facts_are_those_of_the_records(found: list[Record]) -> None:
+    for facts, after in zip(facts_of(record_tables(found, SCORERS)[0]), read(found), strict=True):
+        assert facts in (None, Facts.of(after))
+
+
+@pytest.mark.parametrize("keep", ["all", "scores"])
+def test_facts_of_most_records_need_no_record(keep: Keep) -> None:
+    found = [
+        record(outcome=Score(0.5, "half")),
+        record(outcome=Skipped("nothing to score"), group="g", trial=2),
+        record(outcome=Score(0.0), left_out_cost=0.25),
+        record(outcome=Score(1.0), left_out_cost=None),
+    ]
+    table = record_tables(found, SCORERS, keep)[0]
+    assert facts_of(table) == [*map(Facts.of, records_of(table))]
+    if keep == "scores":
+        found[0] = record(outcome=Score(0.5))
+    assert [*map(record_line, records_of(table))] == [*map(record_line, found)]
+
+
+def test_values_of_damaged_rows_are_errors_as_of_any_record() -> None:
+    table = record_tables([record(), record()], SCORERS)[0]
+    for name, value, said in (
+        ("value", 7.0, "in [0, 1]"),
+        ("seconds", math.inf, "seconds"),
+        ("cost", math.nan, "cost"),
+    ):
+        place = table.schema.get_field_index(name)
+        damaged = table.set_column(place, table.schema.field(place), pa.array([0.5, value]))
+        assert facts_of(damaged)[1] is None
+        with pytest.raises(DataError, match=f"^row 1: .*{re.escape(said)}"):
+            records_of(damaged)
 
 
 def record(**fields: Any) -> Record:

@@ -14,6 +14,8 @@ _SEED = random.getrandbits(64)
 """It differs between processes, so that nobody can choose texts that have one hash."""
 _AT_ONCE = 16_384
 """From this number of texts on, numpy is faster, and how many it takes at once."""
+_WORD = 8
+"""The bytes of a text that are taken at once."""
 
 
 class PackedTexts(Sequence[str]):
@@ -54,7 +56,10 @@ class PackedTexts(Sequence[str]):
         others._arrays()
         shift = len(self._data)
         self._data += others._data
-        self._starts.extend(others._starts if not shift else array("Q", [shift + start for start in others._starts]))
+        if shift and len(others) >= _AT_ONCE:
+            self._starts.frombytes((others._arrays()[0] + shift).tobytes())
+        else:
+            self._starts.extend(array("Q", [shift + start for start in others._starts]) if shift else others._starts)
         self._lengths += others._lengths
 
     def __setitem__(self, place: int, text: str) -> None:
@@ -92,17 +97,15 @@ class PackedTexts(Sequence[str]):
     def hashes(self, seed: int = _SEED) -> Any:
         """A hash of each text, as an array of numpy. Without a seed, they are the same in this process only."""
         np: Any = importlib.import_module("numpy")
-        data = np.frombuffer(self._data, np.uint8)
         found = np.full(len(self), seed, np.uint64)
         with np.errstate(over="ignore"):
             for part in self._parts():
-                starts, lengths, hashes = (column[part] for column in (*self._arrays(), found))
-                for place in range(int(lengths.max(initial=0))):  # one byte of every text that is long enough
-                    rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
-                    hashes[rows] = (hashes[rows] + data[starts[rows] + np.uint64(place)]) * _FACTOR
-                    hashes[rows] ^= hashes[rows] >> np.uint64(29)
+                hashes = found[part]
+                for rows, words in self._words(part):
+                    some = (hashes[rows] + words) * _FACTOR
+                    hashes[rows] = some ^ (some >> np.uint64(29))
                 hashes *= np.uint64(_FACTOR)
-                hashes += lengths
+                hashes += self._arrays()[1][part]
         return found
 
     def contents(self, places: Any) -> Iterator[bytes]:
@@ -119,16 +122,12 @@ class PackedTexts(Sequence[str]):
     def equals(self, other: PackedTexts) -> bool:
         """Whether as many others are the same texts, in the same order."""
         np: Any = importlib.import_module("numpy")
-        ours, theirs = (np.frombuffer(of._data, np.uint8) for of in (self, other))
         for part in self._parts():
-            (starts, lengths), (others, sizes) = ([column[part] for column in of._arrays()] for of in (self, other))
-            if not np.array_equal(lengths, sizes):
+            if not np.array_equal(self._arrays()[1][part], other._arrays()[1][part]):
                 return False
-            for place in range(int(lengths.max(initial=0))):
-                rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
-                at = np.uint64(place)
-                if not np.array_equal(ours[starts[rows] + at], theirs[others[rows] + at]):
-                    return False
+            both = zip(self._words(part), other._words(part), strict=True)
+            if not all(np.array_equal(ours, theirs) for (_, ours), (_, theirs) in both):
+                return False
         return True
 
     def places_of(self, texts: Collection[str]) -> list[int]:
@@ -141,19 +140,23 @@ class PackedTexts(Sequence[str]):
         return [int(place) for place in np.flatnonzero(np.isin(self.hashes(), some.hashes())) if self[place] in texts]
 
     def joined(self, other: PackedTexts) -> tuple[Sequence[int], Sequence[int]] | None:
-        """The places here and in others of the texts that are in both, in the order of these. None if a text may be in
-        one of them twice."""
+        """The places here and in others of the texts that are in both, in the order of these. None if these are few, or
+        a text may be in one of them twice."""
+        if len(self) < _AT_ONCE:
+            return None
         np: Any = importlib.import_module("numpy")
         if len(self) == len(other) and self.equals(other):
             return range(len(self)), range(len(self))
         ours, theirs = self.hashes(), other.hashes()
-        order = np.argsort(theirs, kind="stable")
-        theirs = theirs[order]
-        if not len(theirs) or (theirs[1:] == theirs[:-1]).any() or self.has_repeats():
+        by_ours, by_theirs = np.argsort(ours), np.argsort(theirs)
+        ours, theirs = ours[by_ours], theirs[by_theirs]
+        if not len(theirs) or any((hashes[1:] == hashes[:-1]).any() for hashes in (ours, theirs)):
             return None
-        at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
-        found = np.flatnonzero(theirs[at] == ours)
-        both = array("q", found.tobytes()), array("q", order[at[found]].tobytes())
+        at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)  # fast, because both are in order
+        places = np.full(len(self), -1)
+        places[by_ours] = np.where(theirs[at] == ours, by_theirs[at], -1)
+        found = np.flatnonzero(places >= 0)
+        both = array("q", found.tobytes()), array("q", places[found].tobytes())
         return both if self.at(both[0]).equals(other.at(both[1])) else None
 
     @property
@@ -171,6 +174,20 @@ class PackedTexts(Sequence[str]):
             self._lengths.frombytes(lengths[places].tobytes())
             self._chosen = None
         return np.frombuffer(self._starts, np.uint64), np.frombuffer(self._lengths, np.uint32)
+
+    def _words(self, part: slice) -> Iterator[tuple[Any, Any]]:
+        """The texts of a part, eight bytes of each at a time as an integer: those that are long enough, and these."""
+        np: Any = importlib.import_module("numpy")
+        data = self._data if len(self._data) >= _WORD else bytes(self._data).ljust(_WORD, b"\0")
+        last = len(data) - _WORD
+        every = np.ndarray(last + 1, "<u8", data, strides=(1,))
+        masks = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
+        starts, lengths = (column[part].astype(np.int64) for column in self._arrays())
+        for place in range(0, int(lengths.max(initial=0)), _WORD):
+            rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
+            at, sizes = starts[rows] + place, np.minimum(lengths[rows] - place, _WORD)
+            beyond = np.maximum(at - last, 0)  # of a text that ends with the memory
+            yield rows, (every[at - beyond] >> (8 * beyond).astype(np.uint64)) & masks[sizes]
 
     def _parts(self) -> Iterator[slice]:
         """The texts in parts, so that what arithmetic needs of each is small."""

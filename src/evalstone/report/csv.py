@@ -41,7 +41,7 @@ def inert(text: str) -> str:
 
 
 def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator[str]:
-    """Lines of CSV: text quoted and inert, numbers bare, None an empty cell."""
+    """Lines of CSV: text quoted and inert, numbers, true and false bare, None an empty cell."""
     waiting, block = iter(rows), list[Sequence[Value]]([header])
     while block:
         columns = [_written(cells) for cells in zip(*block, strict=True)]
@@ -51,14 +51,27 @@ def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator
 
 def _written(cells: Sequence[Value]) -> list[str]:
     """The cells of a column as they are written."""
-    if {*map(type, cells)} == {str}:
+    kinds = {*map(type, cells)}
+    if kinds == {str}:
         texts = cast("Sequence[str]", cells)
         first = _quoted(inert(texts[0]))
         if texts.count(texts[0]) == len(texts):
             return [first] * len(texts)
         if _plain(texts):
             return [f'"{text}"' for text in texts]
-    return ['""' if cell is None else _quoted(inert(cell)) if isinstance(cell, str) else str(cell) for cell in cells]
+    if kinds <= {int, float}:
+        return [*map(str, cells)]
+    if kinds == {type(None)}:
+        return ['""'] * len(cells)
+    return [*map(_cell, cells)]
+
+
+def _cell(cell: Value) -> str:
+    if cell is None:
+        return '""'
+    if isinstance(cell, str):
+        return _quoted(inert(cell))
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
 def _plain(texts: Sequence[str]) -> bool:

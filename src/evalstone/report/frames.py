@@ -29,8 +29,7 @@ class SampleRows:
         """Lines of CSV that is safe to open in a spreadsheet."""
         from evalstone.report.csv import csv_rows  # noqa: PLC0415 - only who writes it needs it
 
-        rows = ([str(value).lower() if isinstance(value, bool) else value for value in row] for row in self.rows)
-        return csv_rows(self.columns, rows)
+        return csv_rows(self.columns, self.rows)
 
     def to_columns(self) -> dict[str, list[CellValue]]:
         """The values by column, each of one type."""

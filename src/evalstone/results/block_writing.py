@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from evalstone._core.storage import Location
 from evalstone.errors import MissingDependency
-from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
+from evalstone.results.record_blocks import BLOCKS, CALLS, MOSTLY_NULL, RecordBlocks, block_name
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record
@@ -34,7 +34,7 @@ def write_table(table: Any, file: IO[bytes], folder: str = BLOCKS) -> None:
         compression="zstd",
         row_group_size=ROWS_PER_GROUP[folder],
         write_page_checksum=True,
-        write_statistics=False,
+        write_statistics=[*MOSTLY_NULL] if folder == BLOCKS else False,
     )
 
 

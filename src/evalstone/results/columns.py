@@ -413,10 +413,15 @@ class Columns:
             digest.update(part)
         return digest.hexdigest()
 
-    def by_case(self) -> Iterator[tuple[tuple[str, int | None], list[int]]]:
+    def by_case(self) -> Iterator[tuple[tuple[str, int | None], Sequence[int]]]:
         """Each sample and trial with the places of its records, in the order of their first records."""
-        step = len(self._scorers)
-        cases = enumerate((self._cells[row] if self._cells else row) // step for row in self.rows())
+        step, rows = len(self._scorers), self.rows()
+        if isinstance(rows, range) and not self._cells:
+            trials = map(_trial, self._trials) if self._trials else itertools.repeat(None)
+            for case, name in enumerate(zip(self._samples, trials, strict=False)):
+                yield name, range(case * step, (case + 1) * step)
+            return
+        cases = enumerate((self._cells[row] if self._cells else row) // step for row in rows)
         if self._grouped:
             for case, group in itertools.groupby(cases, operator.itemgetter(1)):
                 yield self._name(case), [place for place, _ in group]
@@ -466,6 +471,29 @@ class Columns:
                 yield case, self._entry(place, row, case, number)
 
     @property
+    def case_keys(self) -> Sequence[str]:
+        """The sample's `key` of each case; "" for one that has no entry yet."""
+        if not self._trials:
+            return self._samples
+        return [*map(case_key, self._samples, map(_trial, self._trials))]
+
+    def sample_numbers(self) -> tuple[Any, int]:
+        """The number of the sample of each case, as an array of numpy, and how many samples there are."""
+        np: Any = importlib.import_module("numpy")
+        if not self._trials:
+            return np.arange(self.size), self.size
+        numbers: dict[str, int] = {}
+        found = [numbers.setdefault(name, len(numbers)) for name in self._samples]
+        return np.array(found, np.int64), len(numbers)
+
+    def has_score(self, scorer: str) -> Any:
+        """Which cases have a score of a scorer, as an array of numpy."""
+        np: Any = importlib.import_module("numpy")
+        found = np.zeros(self.size, np.bool_)
+        found[index_of(self.cases(self.rows(scorer, ("score",))))] = True
+        return found
+
+    @property
     def by_scorer(self) -> Sequence[Sequence[float]] | None:
         """The values of each scorer (NaN without a score) by case, as arrays of numpy; None unless each case has an
         entry for each scorer, in the order of the scorers."""
@@ -497,16 +525,21 @@ class Columns:
         return len(self._samples)
 
     @property
-    def answered(self) -> int:
-        """The number of cases that have an entry."""
+    def answered_cases(self) -> Sequence[int]:
+        """The cases that have an entry."""
         if _ABSENT not in self._kinds:
-            return self.size
+            return range(self.size)
         step = len(self._scorers)
         nothing = bytearray([_ABSENT]) * step
-        return sum(self._kinds[start : start + step] != nothing for start in range(0, len(self._kinds), step))
+        return [case for case in range(self.size) if self._kinds[case * step : (case + 1) * step] != nothing]
+
+    @property
+    def answered(self) -> int:
+        """The number of cases that have an entry."""
+        return len(self.answered_cases)
 
     def _name(self, case: int) -> tuple[str, int | None]:
-        return self._samples[case], self._trials[case] or None if self._trials else None
+        return self._samples[case], _trial(self._trials[case]) if self._trials else None
 
     def _entry(self, place: int, row: int, case: int, number: int) -> Entry:
         value, weight = self._values[row], self._weights[case] if self._weights else math.nan
@@ -522,6 +555,11 @@ class Columns:
 
 
 _Number = TypeVar("_Number", int, float)
+
+
+def _trial(number: int) -> int | None:
+    """A trial by its number, of which 0 is none."""
+    return number or None
 
 
 def _array(numbers: Any) -> array[int]:

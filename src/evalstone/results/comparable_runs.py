@@ -8,19 +8,22 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from evalstone._core.display import count, listed
 from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone._core.garbage import give_back
 from evalstone._core.json import content_hash
+from evalstone._core.packed_texts import PackedTexts
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import clause_of
 from evalstone.results.entries import comparable
 from evalstone.results.missing_scores import Missing
 from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
+from evalstone.results.scores import at
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.stats.packed_scores import index_of
@@ -92,8 +95,9 @@ class PairedScorers:
     def __iter__(self) -> Iterator[PairedScores]:
         for infos in self.scorers:
             if (pair := self.of(*infos)) is not None:
-                yield pair
-            del pair  # the scores of the next one may be large, too
+                found = [pair]
+                del pair  # who takes the scores can free them
+                yield found.pop()
 
     def __bool__(self) -> bool:
         """Whether there is a scorer."""
@@ -141,11 +145,16 @@ def paired_scorers(
 
 def _none_in_both(a: Run, b: Run, pairing: Pairing, *, unscored: bool) -> ConfigError | None:
     """The error for runs that have no scored sample in common. unscored: only if they have no sample in common."""
-    names = {record.key: record.sample_id for record in a.records}
-    scored = {record.sample_id for record in a.records if record.value is not None}
-    partners = [(names.get(pairing.in_first(record.key)), record) for record in b.records]
-    shared = {name for name, _ in partners if name is not None}
-    of_second = {name for name, record in partners if name is not None and record.value is not None}
+    import numpy as np  # noqa: PLC0415 - as in `stats`
+
+    ours, theirs = _matched_cases(a, b, pairing)
+    numbers, number = a.columns.sample_numbers()
+    scored = [np.logical_or.reduce([run.columns.has_score(info.signature) for info in run.scorers]) for run in (a, b)]
+    in_both, first, second = (np.zeros(number, np.bool_) for _ in range(3))
+    in_both[numbers[ours]] = True
+    first[numbers[scored[0]]] = True
+    second[numbers[ours][scored[1][theirs]]] = True
+    shared = int(in_both.sum())
     if shared and unscored:
         return None
     if not shared:
@@ -153,10 +162,10 @@ def _none_in_both(a: Run, b: Run, pairing: Pairing, *, unscored: bool) -> Config
         problem = (f"no sample was scored in both runs. Samples are paired by {by}. ", *id_hint(a, b))
     else:
         problem = (
-            f"no sample was scored in both runs: of {count(len(shared), 'sample')} in both, "
-            f"the first scored {len(scored & shared):,} and the second {len(of_second):,}",
+            f"no sample was scored in both runs: of {count(shared, 'sample')} in both, "
+            f"the first scored {int((first & in_both).sum()):,} and the second {int(second.sum()):,}",
         )
-    if shared and not (scored and any(record.value is not None for record in b.records)):
+    if shared and not all(of.any() for of in scored):
         return ConfigError(*problem)
     return ConfigError(
         *problem, ". To compare the means of different samples, use compare with ", Setting("unpaired", True)
@@ -279,8 +288,9 @@ def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     scorers = _common_scorers(a, b)
     by_trial, entries, written = a.trials == b.trials, _case_metadata(a, b, scorers), _written(scorers)
     ours = _hashes(a, a.samples, entries, written[0], by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b, b.samples, entries, written[1], by_trial=by_trial))
-    return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
+    theirs = _hashes(b, b.samples, entries, written[1], by_trial=by_trial)
+    both = zip(*pairing.match(ours.keys, theirs.keys), strict=True)
+    return frozenset(ours.keys[row] for row, other in both if ours[row] == theirs[other])
 
 
 def _stopped_notes(a: Run, b: Run, *, paired: bool) -> Iterator[Note]:
@@ -295,18 +305,33 @@ def _scored_in_both(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerIn
     import numpy as np  # noqa: PLC0415 - as in `stats`
 
     try:
-        pairing = pair_samples(a, b)
+        ours, theirs = _matched_cases(a, b, pair_samples(a, b))
     except ConfigError:  # an unpaired comparison needs no pairs
         return 0
-    found = np.zeros(a.columns.size, np.bool_)
-    for ours, theirs in scorers:
-        rows, others = a.columns.rows(ours.signature, ("score",)), b.columns.rows(theirs.signature, ("score",))
-        places, _ = pairing.match(a.columns.keys(rows), b.columns.keys(others))
-        cases: Any = a.columns.cases(rows)
-        if places != range(len(rows)):
-            cases = np.asarray(cases, np.int64)[index_of(places)]
-        found[index_of(cases)] = True
-    return int(found.sum())
+    of_both = [
+        a.columns.has_score(info.signature)[ours] & b.columns.has_score(other.signature)[theirs]
+        for info, other in scorers
+    ]
+    return int(np.logical_or.reduce(of_both).sum())
+
+
+def _matched_cases(a: Run, b: Run, pairing: Pairing) -> tuple[Any, Any]:
+    """The cases of each of two runs that have records in both, as what arrays of numpy take for them."""
+    if pairing.partners is None:
+        b.columns.share_samples(a.columns)
+    columns = a.columns, b.columns
+    answered = [of.answered_cases for of in columns]
+    keys = [
+        of.case_keys if len(cases) == of.size else at(of.case_keys, cases)
+        for of, cases in zip(columns, answered, strict=True)
+    ]
+    ours, theirs = pairing.match(*keys)
+    return _among(answered[0], ours), _among(answered[1], theirs)
+
+
+def _among(cases: Sequence[int], places: Sequence[int]) -> Any:
+    """The cases at some places."""
+    return index_of(places if isinstance(cases, range) else [cases[place] for place in places])
 
 
 _THESE = "the baseline (first) and this run (second)"
@@ -425,35 +450,42 @@ def _case_differences(
     mismatches: list[Note] = []
     by_trial = a.trials == b.trials
     ours = _hashes(a, a.samples, entries, written[0], by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b, b.samples, entries, written[1], by_trial=by_trial))
-    common = ours.keys() & theirs.keys()
-    if cases := sum(ours[name].case != theirs[name].case for name in common):
-        mismatches.append(note("cases_differ", "warning", different=cases, samples=len(common)))
-    if expected := sum(_expect_other(ours[name], theirs[name]) for name in common):
+    theirs = _hashes(b, b.samples, entries, written[1], by_trial=by_trial)
+    rows = pairing.match(ours.keys, theirs.keys)
+    common = len(rows[0])
+    cases = expected = tested = 0
+    by_judge = [0, 0]
+    for row, other in zip(*rows, strict=True):
+        first, second = ours[row], theirs[other]
+        cases += first.case != second.case
+        expected += _expect_other(first, second)
+        tested += first.tested != second.tested
+        by_judge[0] += first.written
+        by_judge[1] += second.written
+    if cases:
+        mismatches.append(note("cases_differ", "warning", different=cases, samples=common))
+    if expected:
         fields = tuple(entries)
-        mismatches.append(
-            note("expectations_differ", "warning", different=expected, samples=len(common), fields=fields)
-        )
-    if (ours.keys() if whole else common) != theirs.keys():
-        paired = {pairing.in_second(name) for name in common}
-        only_first, first = _only_in_one(a.samples, common, by_trial=by_trial)
-        only_second, second = _only_in_one(b.samples, paired, by_trial=by_trial)
+        mismatches.append(note("expectations_differ", "warning", different=expected, samples=common, fields=fields))
+    if (whole and len(ours) > common) or len(theirs) > common:
+        alone = [
+            _only_in_one(run.samples or (), of, own) for run, of, own in zip((a, b), (ours, theirs), rows, strict=True)
+        ]
         mismatches.append(
             note(
                 "samples_differ",
                 "warning",
-                only=(only_first, only_second),
-                examples=(first, second),
+                only=tuple(number for number, _ in alone),
+                examples=tuple(example for _, example in alone),
                 by_question=pairing.partners is not None,
             )
         )
     found: list[Note] = []
-    if tested := sum(ours[name].tested != theirs[name].tested for name in common):
-        found.append(note("answers_differ", different=tested, samples=len(common)))
-    by_judge = sum(ours[name].written for name in common), sum(theirs[name].written for name in common)
+    if tested:
+        found.append(note("answers_differ", different=tested, samples=common))
     if by_judge[0] != by_judge[1]:
         fields = tuple(dict.fromkeys(info.case_metadata[0] for of in written for info in of))
-        found.append(note("written_in_one_run", samples=len(common), written=by_judge, fields=fields))
+        found.append(note("written_in_one_run", samples=common, written=tuple(by_judge), fields=fields))
     return mismatches, found
 
 
@@ -461,34 +493,92 @@ def _expect_other(ours: _Hashes, theirs: _Hashes) -> bool:
     return None not in (ours.expected, theirs.expected) and ours.expected != theirs.expected
 
 
-def _only_in_one(samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> tuple[int, str]:
-    """How many samples of a run are not in the other, and the ID or the question of the first."""
-    single = [sample for sample in samples if (sample.key if by_trial else sample.id) not in paired]
-    names = {sample.key if by_trial else sample.id for sample in single}
-    shown = [sample.id if sample.has_own_id else question_of(sample) for sample in single[:1]]
-    return len(names), "".join(shown)
+def _only_in_one(samples: Iterable[Sample], hashed: _Hashed, paired: Sequence[int]) -> tuple[int, str]:
+    """How many samples of a run are not in the other, and the ID or the question of the first. paired: the rows of
+    those that are."""
+    is_paired = bytearray(len(hashed))
+    for row in paired:
+        is_paired[row] = True
+    if not (number := is_paired.count(False)):
+        return 0, ""
+    first = next(sample for sample, row in zip(samples, hashed.rows, strict=False) if not is_paired[row])
+    return number, first.id if first.has_own_id else question_of(first)
 
 
 class _Hashes(NamedTuple):
     """Hashes of what a sample consists of."""
 
-    case: str
+    case: bytes
     """What was asked, and the reference."""
-    expected: str | None
+    expected: bytes | None
     """What else answers are held against; None if the judge failed to write it, so that no answer was."""
-    tested: str
+    tested: bytes
     """What is under test."""
     written: bool
     """Whether the judge wrote what answers are held against."""
 
 
+class _Hashed(Sequence[_Hashes]):
+    """The hashes of samples, or of trials, in 50 bytes each besides their keys.
+
+    Args:
+        repeats: Whether several trials may have one key. The hashes of the last one count.
+    """
+
+    def __init__(self, *, repeats: bool) -> None:
+        self.keys = PackedTexts()
+        """The key of each row."""
+        self._data = bytearray()
+        self._numbers: dict[str, int] | None = {} if repeats else None
+        self._rows = array("q")
+
+    def add(self, key: str, hashes: _Hashes) -> None:
+        """Add a sample, or a trial."""
+        row = len(self) if self._numbers is None else self._numbers.setdefault(key, len(self))
+        if row == len(self):
+            self.keys.append(key)
+        if self._numbers is not None:
+            self._rows.append(row)
+        case, expected, tested, written = hashes
+        data = case + (expected or bytes(_SIZE)) + tested + bytes([expected is not None, written])
+        self._data[row * len(data) : (row + 1) * len(data)] = data
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The row of each sample, or of each trial."""
+        return range(len(self)) if self._numbers is None else self._rows
+
+    @overload
+    def __getitem__(self, index: int) -> _Hashes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_Hashes]: ...
+    def __getitem__(self, index: int | slice) -> _Hashes | list[_Hashes]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(len(self))[index]]
+        start = index * (3 * _SIZE + 2)
+        case, expected, tested = (bytes(self._data[start + at : start + at + _SIZE]) for at in (0, _SIZE, 2 * _SIZE))
+        is_known, written = self._data[start + 3 * _SIZE : start + 3 * _SIZE + 2]
+        return _Hashes(case, expected if is_known else None, tested, bool(written))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+_SIZE = 16
+"""The bytes of a hash."""
+
+
+def _hash(value: Any) -> bytes:
+    return bytes.fromhex(content_hash(value))
+
+
 def _hashes(
     run: Run, samples: Iterable[Sample], entries: Sequence[str], written: Sequence[ScorerInfo], *, by_trial: bool
-) -> Mapping[str, _Hashes]:
+) -> _Hashed:
     """The hashes by sample, or by trial. entries: those of the metadata that belong to the case. written: the scorers
     whose judge wrote what samples lack."""
     texts = _texts_written(run, written)
-    hashes: dict[str, _Hashes] = {}
+    hashes = _Hashed(repeats=not by_trial)
     for sample in samples:
         found = comparable({name: metadata_at(sample.metadata, name) for name in entries})
         missing = [info for info in written if found.keys().isdisjoint(info.case_metadata)]
@@ -499,12 +589,13 @@ def _hashes(
             [(turn.id, turn.reference) for turn in sample.turns if turn.reference is not None],
             {**found, **comparable(by_judge)},
         ]
-        hashes[sample.key if by_trial else sample.id] = _Hashes(
-            case=content_hash([getattr(sample, name) for name in CASE_FIELDS]),
-            expected=None if _UNKNOWN in by_judge.values() else content_hash(expected),
-            tested=content_hash([getattr(sample, name) for name in TESTED_FIELDS]),
+        of_sample = _Hashes(
+            case=_hash([getattr(sample, name) for name in CASE_FIELDS]),
+            expected=None if _UNKNOWN in by_judge.values() else _hash(expected),
+            tested=_hash([getattr(sample, name) for name in TESTED_FIELDS]),
             written=bool(by_judge),
         )
+        hashes.add(sample.key if by_trial else sample.id, of_sample)
     return hashes
 
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
     from evalstone.stats.comparison import ComparisonVerdict, PairedComparison
     from evalstone.stats.comparison_of_many import ManyComparison
+    from evalstone.stats.pilot import Pilot
     from evalstone.stats.unpaired import UnpairedComparison
 
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
@@ -305,6 +306,7 @@ def compare(
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
     lines: list[ScorerComparison] = []
+    pilots: list[Pilot | None] = []
     sliced = _Slices(settings)
     corrected: list[CorrectedDifference] = []
     pairings: dict[str, Pairing] = {"A": Pairing()}
@@ -320,7 +322,8 @@ def compare(
         for pair in pairs:
             if isinstance(pairs, PairedScorers):
                 by_run.add((letter, pair.info.signature), partial(pairs.build, pair.info, pair.info_b))
-            lines += _compare_scorer(pair, letter, settings)
+            of_scorer = [*_compare_scorer(pair, letter, settings)]
+            lines += of_scorer
             both = human.get(("A", pair.info.signature), {}), human.get((letter, pair.info_b.signature), {})
             if any(both) and isinstance(pair, PairedScores):
                 corrected.append(
@@ -331,15 +334,18 @@ def compare(
                     sliced.add(letter, field_name(by), pair.slices(keys))
                 else:
                     sliced.add(letter, field_name(by), pair.slices(keys, slice_keys(run, by)))
-            del pair  # the scores of the next one may be large, too
+            of_pilots = [_of_pilot(line, pair) for line in of_scorer]
+            del pair  # what is made of the scores, and those of the next one, may be large, too
+            pilots += map(_pilot, of_pilots)
+            del of_pilots
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
         notes.append(note("not_ranked"))
     return Comparison(
         runs=runs,
         scorers=tuple(
-            _with_detectable(line, by_run, 1 if correction == "none" else len(lines))
-            for line in _corrected(lines, correction)
+            _with_detectable(line, pilot, by_run, 1 if correction == "none" else len(lines))
+            for line, pilot in zip(_corrected(lines, correction), pilots, strict=True)
         ),
         slices=_corrected(sliced.lines, correction),
         notes=(*notes, *sliced.notes),
@@ -492,25 +498,39 @@ def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, i
     return in_a, in_b
 
 
+def _of_pilot(line: ScorerComparison, pair: PairedScores | UnpairedScores | None) -> dict[str, Any] | None:
+    """The arguments of `Pilot.of`, which the minimum detectable difference is computed from, if the comparison of these
+    scores is inconclusive."""
+    from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
+
+    result = line.result
+    if line.verdict != "inconclusive" or not (isinstance(pair, PairedScores) and isinstance(result, PairedComparison)):
+        return None
+    if pair.weights is not None or pair.stopped:
+        return None
+    return pair.of_pilot(result.max_change or line.info.scale)
+
+
+def _pilot(arguments: dict[str, Any] | None) -> Pilot | None:
+    from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
+
+    return None if arguments is None else Pilot.of(**arguments)
+
+
 def _with_detectable(
-    line: ScorerComparison, pairs: Mapping[tuple[str, str], PairedScores], tests: int
+    line: ScorerComparison, pilot: Pilot | None, pairs: Mapping[tuple[str, str], PairedScores], tests: int
 ) -> ScorerComparison:
     """The comparison with its minimum detectable difference, if it is inconclusive.
 
-    tests: the number of comparisons that p-values are corrected for; without a correction, 1.
+    Args:
+        line: The comparison, with corrected p-values.
+        pilot: Its pilot, if it was inconclusive without the correction, too.
+        pairs: The scores to make the pilot of, if it was not.
+        tests: The number of comparisons that p-values are corrected for; without a correction, 1.
     """
-    pair = pairs.get((line.b, line.info.signature)) if line.verdict == "inconclusive" else None
-    if pair is None or pair.weights is not None or pair.stopped:
+    if line.verdict != "inconclusive":
         return line
-    from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
-    from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
-
-    result = line.result
-    if not isinstance(result, PairedComparison):
-        return line
-    arguments = pair.of_pilot(result.max_change or line.info.scale)
-    del pair  # the scores of millions of samples take much memory
-    pilot = Pilot.of(**arguments)
+    pilot = pilot or _pilot(_of_pilot(line, pairs.get((line.b, line.info.signature))))
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
 

@@ -36,9 +36,11 @@ from evalstone.results.record_tables import (
     as_kept,
     check_columns,
     exact_values,
+    facts_of,
+    listed,
     records_of,
 )
-from evalstone.results.stored_records import Missing, StoredRecords
+from evalstone.results.stored_records import Facts, Missing, StoredRecords
 from evalstone.results.summary import (
     MAX_REASONS,
     ScorerCounts,
@@ -59,6 +61,8 @@ next."""
 _WORDS = ("sample_id", "signature", "kind", "group")
 _COLUMNS = (*_WORDS, "trial", "value", "weight", "exact")
 """What `Columns` has of a record."""
+MOSTLY_NULL = ("trial", "group", "weight", "exact")
+"""Columns that are null in all rows of most runs. The files say so, as reading them takes as long as reading others."""
 
 
 def block_name(plan: str, number: int) -> str:
@@ -139,6 +143,8 @@ class RecordBlocks(StoredRecords):
         """How many that was, unless their row group ended before."""
         self._group: tuple[int, Any, Any, _Block] | None = None
         """The row group that was read last, as `_group_of` returns it."""
+        self._facts: tuple[int, list[Facts | None]] = 0, []
+        """The place of the first one, and what was read last of a row group without its records."""
         self._checked = False
         """Whether the values were held against what the metadata say of them."""
 
@@ -398,6 +404,18 @@ class RecordBlocks(StoredRecords):
         except DataError as error:
             raise DataError(f"{block.records}, ", error) from None
 
+    def facts(self, place: int) -> Facts:
+        """As `StoredRecords.facts`, without reading evidence and judge calls."""
+        first, found = self._facts
+        if not first <= place < first + len(found):
+            block, row = self._place(place)
+            group = bisect_right(block.groups, row) - 1
+            with _reading(block.records) as reader:
+                table = reader.read_row_group(group, columns=[*Facts._fields, "exact"], use_threads=False)
+            first, found = self._facts = place - row + block.groups[group], facts_of(table)
+        facts = found[place - first]
+        return Facts.of(self[place]) if facts is None else facts
+
     def _place(self, place: int) -> tuple[_Block, int]:
         """The block of a record, and its row in it."""
         number = bisect_right(self._ends, place)
@@ -451,10 +469,22 @@ def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
     """Some columns of some row groups of a block at a time, as record batches, after the number of the first row."""
     with _reading(block.records, [name for name in names if name in _WORDS]) as reader:
         groups = range(len(block.groups))
+        null = [name for name in MOSTLY_NULL if name in names and _is_null(reader.metadata, name)]
+        columns = [name for name in names if name not in null]
         for start in range(0, len(groups), _GROUPS_AT_ONCE):
             own = groups[start : start + _GROUPS_AT_ONCE]
-            table = reader.read_row_groups([*own], columns=[*names], use_threads=False).combine_chunks()
+            table = reader.read_row_groups([*own], columns=columns, use_threads=False).combine_chunks()
+            for name in null:
+                table = table.append_column(name, _arrow().nulls(table.num_rows))
             yield block.groups[start], table.to_batches()[0] if table.num_rows else table
+
+
+def _is_null(metadata: Any, name: str) -> bool:
+    """Whether a file says that a column is null in all rows."""
+    place = metadata.schema.names.index(name)
+    chunks = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups))
+    said = ((chunk.statistics, chunk.num_values) for chunk in chunks)
+    return all(found is not None and found.null_count == number for found, number in said)
 
 
 def _about_calls(block: _Block, reader: Any) -> Mapping[str, Any]:
@@ -552,7 +582,7 @@ def _extend(columns: Columns, batch: Any, own: Any, values: Any, kinds: Any, ste
     samples = _packed(names.dictionary)
     if len(places) != len(samples) or (places != np.arange(len(places))).any():
         samples = samples.at(places)
-    groups: list[str | None] = _texts(batch.column("group"))[::step] if has["group"] else []
+    groups: list[str | None] = listed(batch.column("group"))[::step] if has["group"] else []
     columns.extend(
         samples,
         values.tobytes(),
@@ -603,14 +633,6 @@ def _codes(batch: Any, name: str, known: Mapping[str, int], block: _Block, first
         row = int(wrong[0])
         raise DataError(f"{block.records}, row {first + row}: {name} is unknown: {column[row].as_py()!r:.200}")
     return codes
-
-
-def _texts(column: Any) -> list[str | None]:
-    """The texts of a column, one object for equal ones."""
-    if not hasattr(column, "indices"):
-        return column.to_pylist()
-    words: list[str] = column.dictionary.to_pylist()
-    return [None if index is None else words[index] for index in column.indices.to_pylist()]
 
 
 def _packed(column: Any) -> PackedTexts:

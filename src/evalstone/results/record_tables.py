@@ -20,23 +20,28 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias, get_args
 
 from evalstone._core.file_format import FileFormat
 from evalstone._core.json import storable, to_jsonable, value_of
 from evalstone._core.redaction import redacted
+from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import record_line
 from evalstone.datasets.writing import json_line, plain_line
 from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency, invalid
 from evalstone.results.columns import kind_of
 from evalstone.results.judge_stats import JudgeStats
+from evalstone.results.stored_records import Facts
 from evalstone.results.summary import ScorerCounts, ScorerInfo
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Outcome, Record, Score, Skipped
+from evalstone.types.records import scored_record
 
 Keep: TypeAlias = Literal["all", "evidence", "scores"]
 """How much a table keeps of its records."""
@@ -177,10 +182,42 @@ def records_of(records: Any, calls: Any | None = None, first: int = 0) -> list[R
     found: list[Record] = []
     for number, row in enumerate(_exact_rows(records, _RECORD_TYPES), first):
         try:
-            found.append(_record_of(row, [*map(_call_of, calls_of.get(number, ()))]))
+            own = calls_of.get(number, ())
+            usual = None if own else _usual(row)
+            found.append(_record_of(row, [*map(_call_of, own)]) if usual is None else usual)
         except EvalstoneError as error:
             raise DataError(f"row {number}: ", error) from None
     return found
+
+
+def facts_of(records: Any) -> list[Facts | None]:
+    """What the rows of a table of records have besides evidence, made faster than the records. None for some rows, such
+    as those of failed records: their records have it."""
+    names = (*Facts._fields, "exact")
+    found: list[Facts | None] = []
+    for row in zip(*(listed(records.column(name)) for name in names), strict=True):
+        sample, scorer, outcome, value, scale, reason, group, seconds, cost, signature, weight, trial, exact = row
+        if outcome == "score":
+            is_valid = type(value) is type(scale) is float and 0 <= value <= scale <= MOST_SCALE
+            reason = reason or ""
+        else:
+            is_valid = outcome == "skipped" and value is scale is None and reason is not None
+        if (
+            is_valid
+            and exact is None
+            and _is_finite(seconds)
+            and (cost is None or _is_finite(cost))
+            and (weight is None or 0 < weight < math.inf)
+        ):
+            rest = group, seconds, cost, signature, weight, trial
+            found.append(Facts(sample, scorer, outcome, value, scale, str(reason), *rest))
+        else:
+            found.append(None)
+    return found
+
+
+def _is_finite(number: float | None) -> bool:
+    return number is not None and -math.inf < number < math.inf
 
 
 def about(schema: Any, kind: FileFormat, source: str) -> dict[str, Any]:
@@ -286,6 +323,18 @@ def _record_of(row: Mapping[str, Any], calls: list[dict[str, Any]]) -> Record:
     )
 
 
+_SCORED = itemgetter("sample_id", "scorer", "signature", "value", "scale", "seconds", "cost")
+
+
+def _usual(row: Mapping[str, Any]) -> Record | None:
+    """The record of a score without judge calls, like most of a large run, made faster; None for any other row."""
+    if row["outcome"] != "score" or not row["trial"] is row["group"] is row["weight"] is None:
+        return None
+    evidence = () if row["evidence"] is None else _json(row, "evidence")
+    sample, scorer, signature, value, scale, seconds, cost = _SCORED(row)
+    return scored_record(sample, scorer, signature, value, scale, row["reason"] or "", evidence, seconds, cost)
+
+
 def _json(row: Mapping[str, Any], name: str) -> Any:
     try:
         return value_of(row[name])
@@ -389,8 +438,7 @@ def _is_utf8(text: str) -> bool:
 
 def exact_values(table: Any, name: str) -> list[Any]:
     """The values of a column, with those of `exact`."""
-    values: list[Any] = table.column(name).to_pylist()
-    exact = table.column("exact")
+    values, exact = listed(table.column(name)), table.column("exact")
     if exact.null_count < len(values):
         for row, other in enumerate(exact.to_pylist()):
             values[row] = values[row] if other is None else json.loads(other).get(name, values[row])
@@ -399,11 +447,28 @@ def exact_values(table: Any, name: str) -> list[Any]:
 
 def _exact_rows(table: Any, types: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The rows of a table, with the values of `exact` in their columns."""
-    columns = {name: table.column(name).to_pylist() for name in types}
+    columns = {name: listed(table.column(name)) for name in types}
     exact = columns.pop("exact")
     for values, other in zip(zip(*columns.values(), strict=True), exact, strict=True):
         row = dict(zip(columns, values, strict=True))
         yield row if other is None else {**row, **json.loads(other)}
+
+
+def listed(column: Any) -> list[Any]:
+    """The values of a column, with one object for equal texts of a dictionary. `to_pylist` takes up to ten times as
+    long for all but plain texts."""
+    if hasattr(column, "chunks"):
+        return [value for chunk in column.chunks for value in listed(chunk)]
+    if column.null_count == len(column):
+        return [None] * len(column)
+    if hasattr(column, "indices"):
+        words: list[Any] = column.dictionary.to_pylist()
+        return [None if index is None else words[index] for index in listed(column.indices)]
+    code = {"double": "d", "int64": "q", "int32": "i"}.get(str(column.type))
+    if code is None or column.null_count:
+        return column.to_pylist()
+    numbers = array(code, bytes(column.buffers()[1]))
+    return [*numbers[column.offset : column.offset + len(column)]]
 
 
 def _schema(types: Mapping[str, str]) -> Any:

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from evalstone._core.sequences import StoredSequence
 from evalstone.results.columns import Columns
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import Record
+from evalstone.types import OUTCOME_NAMES, Record, Score
 
 Missing: TypeAlias = tuple[str, str, str]
+
+
+class Facts(NamedTuple):
+    """A record without its evidence and judge calls."""
+
+    sample_id: str
+    scorer: str
+    outcome: str
+    """Its name in files."""
+    value: float | None
+    scale: float | None
+    reason: str
+    group: str | None
+    seconds: float
+    cost: float | None
+    signature: str
+    weight: float | None
+    trial: int | None
+
+    @classmethod
+    def of(cls, record: Record) -> Facts:
+        """Those of a record."""
+        outcome = record.outcome
+        return cls(
+            record.sample_id,
+            record.scorer,
+            OUTCOME_NAMES[type(outcome)],
+            record.value,
+            outcome.scale if isinstance(outcome, Score) else None,
+            outcome.reason,
+            record.group,
+            record.seconds,
+            record.cost,
+            record.signature,
+            record.weight,
+            record.trial,
+        )
 
 
 class StoredRecords(StoredSequence[Record]):
@@ -31,9 +68,18 @@ class StoredRecords(StoredSequence[Record]):
     def text_at(self, cell: int, /) -> str:
         """The line of one record, by its place among them."""
 
+    def facts(self, place: int) -> Facts:
+        """What one record has besides evidence and judge calls, by its place among them."""
+        return Facts.of(self[place])
+
     def missing(self) -> Iterator[Missing]:
         """Of each record without a score, the scorer's signature, the sample's key, and the reason, in order."""
         return _missing(self.columns, self)
+
+
+def facts_in(records: Sequence[Record], place: int) -> Facts:
+    """`StoredRecords.facts` of any records."""
+    return records.facts(place) if isinstance(records, StoredRecords) else Facts.of(records[place])
 
 
 def missing_in(columns: Columns, records: Sequence[Record]) -> Iterator[Missing]:

@@ -161,6 +161,8 @@ def compare_pairs(
     whole = whole and all(bool(np.isin(x, (-scale, 0.0, scale)).all()) for x in either_end)
     passes = whole and groups is None and weights is None and reach == scale and not stopped
     changed = mcnemar(wins, losses) if passes else None
+    mean, few_changed = weighted_average(own_weights, packed(d)), _few_changes(d, changed)
+    del d
     inference = (
         StoppedMeanDifference(either_end, reach, confidence)
         if stopped
@@ -170,7 +172,7 @@ def compare_pairs(
         n=n,
         mean_a=means[0],
         mean_b=means[1],
-        difference=inference.interval(weighted_average(own_weights, packed(d)), n, groups and values_at(groups, known)),
+        difference=inference.interval(mean, n, groups and values_at(groups, known)),
         test=inference.test,
         wins=wins,
         ties=n - wins - losses,
@@ -178,7 +180,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(values_at(groups, known))),
-        notes=_few_changes(d, changed) or inference.notes,
+        notes=few_changed or inference.notes,
         missing=inference.missing,
         equivalence=None if margin is None else inference.equivalence(margin),
         max_change=max_change,

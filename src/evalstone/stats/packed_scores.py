@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 LARGE = 20_000
 _AT_ONCE = 65_536
-_LEAST = -1073
-"""The power of two of the smallest number."""
 
 
 class PackedScores(Sequence["float | None"]):
@@ -211,17 +210,24 @@ def varies(values: Sequence[float | None]) -> bool:
 def _exact_total(values: Floats) -> float:
     """What `math.fsum` returns for finite numbers.
 
-    A number is an integer of 53 bits times a power of two. Halves of these integers are added up by their power, which
-    is exact, and these sums as integers of Python.
+    Each number is cut at one power of two, which is chosen so that the upper parts of so many numbers add up without
+    rounding, in whatever order; what is below it is cut again until nothing is left. `fsum` rounds the sum of these
+    sums. Source: Rump, Ogita and Oishi 2008, "Accurate floating-point summation", SIAM Journal on Scientific
+    Computing 31(1).
     """
     np: Any = importlib.import_module("numpy")
-    total = 0
-    for start in range(0, len(values), _AT_ONCE):  # 27 bits times so many numbers are less than 53 bits
-        fractions, powers = np.frexp(values[start : start + _AT_ONCE])
-        integers = fractions * 2.0**53
-        upper = np.floor(integers * 2.0**-27)
-        lower, powers = integers - upper * 2.0**27, powers - _LEAST
-        for shift, part in ((27, upper), (0, lower)):
-            sums = np.bincount(powers, part)
-            total += sum(int(sums[power]) << int(power) + shift for power in np.flatnonzero(sums))
-    return total / 2 ** (53 - _LEAST)
+    sums, parts = list[float](), np.empty((2, min(len(values), _AT_ONCE)))
+    for start in range(0, len(values), _AT_ONCE):
+        rest = values[start : start + _AT_ONCE]
+        upper, below = parts[:, : len(rest)]
+        while largest := max(-float(rest.min()), float(rest.max())):
+            # The parts are at most 2^p and multiples of 2^(p - 36), so that the sum of 2^16 of them has 52 bits.
+            power = math.frexp(largest)[1] + _AT_ONCE.bit_length()
+            if power >= sys.float_info.max_exp:
+                sums += rest.tolist()
+                break
+            cut = math.ldexp(1.0, power)
+            np.subtract(np.add(rest, cut, out=upper), cut, out=upper)
+            sums.append(float(upper.sum()))
+            rest = np.subtract(rest, upper, out=below)
+    return math.fsum(sums)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.report.frames import CellValue, SampleRows
 from evalstone.results.pairing import pair_samples
+from evalstone.results.stored_records import Facts, facts_in
 from evalstone.results.views.samples import scored_answer, with_texts
-from evalstone.types import OUTCOME_NAMES, Record, Sample, Score
+from evalstone.types import Record, Sample
 from evalstone.types.reserved_metadata import WRITTEN_METADATA
 
 if TYPE_CHECKING:
@@ -57,29 +58,36 @@ RUN_COLUMNS = (
     "sample_id", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
     "signature", "weight", "trial",
 )  # fmt: skip
+_BEFORE = RUN_COLUMNS.index("question")
+"""The number of facts of a record before the texts of its sample."""
 
 
 def run_rows(run: Run) -> SampleRows:
     """One row for each sample and scorer of a run, in the order of the dataset if it is available."""
-    keeps, names = bool(run.keeps_reasoning), metadata_names(run.samples)
-    rows = (
-        [*_record_row(run.records[place], sample, keeps_reasoning=keeps), *metadata_values(sample, names)]
-        for places, sample in cases_of(run)
-        for place in places
-    )
-    return SampleRows((*RUN_COLUMNS, *_named(names)), rows)
+    keeps, names, records = bool(run.keeps_reasoning), metadata_names(run.samples), run.records
+
+    def rows() -> Iterator[Sequence[CellValue]]:
+        for places, sample in cases_of(run):
+            texts, metadata = _texts(sample, keeps_reasoning=keeps), (*metadata_values(sample, names),)
+            for place in places:
+                yield *_row(facts_in(records, place), texts), *metadata
+
+    return SampleRows((*RUN_COLUMNS, *_named(names)), rows())
 
 
 def record_rows(records: Iterable[Record]) -> SampleRows:
     """Records, with the columns of a run."""
-    return SampleRows(RUN_COLUMNS, [_record_row(record, None) for record in records])
+    return SampleRows(RUN_COLUMNS, [_row(Facts.of(record), _texts(None)) for record in records])
 
 
 def cases_of(run: Run) -> Iterator[tuple[Sequence[int], Sample | None]]:
     """The places of the records of each sample and trial, with the sample if its texts are available."""
     cases = run.columns.by_case()
+    if run.samples is None:
+        yield from ((places, None) for _, places in cases)
+        return
     case = next(cases, None)
-    for sample in run.samples or ():
+    for sample in run.samples:
         if case is None:
             return
         name, places = case
@@ -93,26 +101,20 @@ def cases_of(run: Run) -> Iterator[tuple[Sequence[int], Sample | None]]:
         yield left[name], sample
 
 
-def _record_row(record: Record, sample: Sample | None, *, keeps_reasoning: bool = False) -> Sequence[CellValue]:
-    outcome, answer = record.outcome, None
-    if sample is not None and sample.output is not None:
-        answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
-    return (
-        record.sample_id,
-        record.scorer,
-        OUTCOME_NAMES[type(outcome)],
-        record.value,
-        outcome.scale if isinstance(outcome, Score) else None,
-        outcome.reason,
-        None if sample is None else sample.input,
-        answer,
-        record.group,
-        record.seconds,
-        record.cost,
-        record.signature,
-        record.weight,
-        record.trial,
-    )
+_Texts: TypeAlias = tuple[str | None, str | None]
+"""The question and the answer that was scored."""
+
+
+def _texts(sample: Sample | None, *, keeps_reasoning: bool = False) -> _Texts:
+    if sample is None:
+        return None, None
+    answer = None if sample.output is None else scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
+    return sample.input, answer
+
+
+def _row(facts: Facts, texts: _Texts) -> Sequence[CellValue]:
+    """A record, with the columns of a run."""
+    return *facts[:_BEFORE], *texts, *facts[_BEFORE:]
 
 
 # ---- Comparisons ----
