@@ -1341,9 +1341,9 @@ REQUIRED: tuple[Mutant, ...] = (
     # ---- Imports ----
     Mutant(
         "a score below the scale is imported",
-        "src/evalstone/compat/imports/building.py",
-        "if 0 <= score <= lines.scale:",
-        "if score <= lines.scale:",
+        "src/evalstone/compat/imports/systems.py",
+        "if result.value and not 0 <= score <= lines.scale:",
+        "if result.value and not score <= lines.scale:",
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(
@@ -1355,7 +1355,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "cases are imported in the order of the file",
-        "src/evalstone/compat/imports/building.py",
+        "src/evalstone/compat/imports/systems.py",
         'array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))',
         'array("q", range(len(system.trials)))',
         ("tests/compat/imports/test_importing.py",),
