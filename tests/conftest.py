@@ -25,7 +25,7 @@ settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
 settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
 
-TRACED_CASES = 2
+TRACED_CASES = 5
 _untraced: set[str] = set()
 
 
