@@ -21,6 +21,7 @@ from evalstone.errors import ConfigError
 from evalstone.judge_quality.perturbations import PERTURBATIONS
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.models.catalog import PROVIDERS
+from evalstone.report.view import bare_judge
 from evalstone.results.saved_calibrations import calibration_for
 from tests.cli.conftest import Evalstone
 from tests.serving import completion, serving
@@ -120,8 +121,8 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
     told = " ".join(done.stdout.split())
     identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
     assert f"judge {identity}" in told
-    escalated = "1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%)"
-    assert f"{identity}: {escalated}, 1 call of vllm/x({server.url}) saved" in told
+    escalated = "0 of 1 question escalated (0%, 95% CI 0% to 97.5%)"  # of those about verdicts
+    assert f"{bare_judge(identity)}: {escalated}, 1 call of vllm/x saved" in told
     again = evalstone("report", "res")
     assert escalated in " ".join(again.stdout.split())
 
@@ -421,7 +422,7 @@ def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
 
         def lines(*options: str) -> list[str]:
             printed_lines = printed(evalstone, "run", "cal.jsonl", *by, *options).splitlines()
-            return [line for line in printed_lines if "calibrated" in line]
+            return [line for line in printed_lines if "calibrated" in line and not line.startswith("evalstone ")]
 
         def calibrated(file: str, how: str) -> str:
             return f"fact_check: judge calibrated on {file}: {how}"
@@ -435,6 +436,9 @@ def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
         calibrate = ("calibrate", *by, "--label", "alice", "--labels")
         file = printed(evalstone, *calibrate, "cal.jsonl").rpartition("Saved: ")[2].strip()
         assert lines() == [calibrated("cal.jsonl", good)]
+        assert "--calibrated # pass rates, corrected for" in " ".join(
+            printed(evalstone, "run", "cal.jsonl", *by).split()
+        )
         assert calibrated("cal.jsonl", good) in printed(evalstone, "report", "last")
 
         model.constant = '{"reason": "It says so.", "verdict": "yes"}'

@@ -196,7 +196,8 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
     verdict, checks, failure = _checked(result, criteria, config, baseline, gate)
     with phase("making the report"):
-        view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+        calibrations = calibrations_of(result, config.ledger)
+        view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations)
     outputs = formats(
         view if checks is None else with_checks(view, checks), config, result.to_dict(), csv=result.csv_lines
     )
@@ -213,7 +214,8 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
         to_stderr(f"evalstone: {ended(failure.text(COMMAND_LINE))}")
         return ExitCode.INCOMPLETE
     if shown:
-        _say_next(result, config, next_commands)
+        known = (each for of_scorer in calibrations.values() for each in of_scorer)
+        _say_next(result, config, next_commands, corrects=any(each.unusable is None for each in known))
     return said_ending(result, verdict, config)
 
 
@@ -286,7 +288,10 @@ def _show_run(view: View, result: evalstone.Run, config: RunConfig, saved: Seque
     screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
 
 
-def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[str, str] | None) -> None:
+def _say_next(
+    result: evalstone.Run, config: RunConfig, next_commands: Mapping[str, str] | None, *, corrects: bool
+) -> None:
+    """Print what may come next. corrects: whether a calibration corrects the pass rate of a scorer."""
     from evalstone.scorers import SCORERS
 
     screen = console()
@@ -294,21 +299,13 @@ def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[s
     # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{values.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
-    if _is_correctable(result, config):
+    if corrects:
         commands[f"evalstone report {of} --calibrated"] = "pass rates, corrected for the judge's errors"
     commands[f"evalstone view {result.id}{values.ledger_option(config.ledger)}"] = "all samples, in a browser"
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
-
-
-def _is_correctable(result: evalstone.Run, config: RunConfig) -> bool:
-    """Whether a calibration next to the ledger corrects the pass rate of a scorer."""
-    from evalstone.results.saved_calibrations import calibrations_of
-
-    found = calibrations_of(result, config.ledger).values()
-    return any(calibration.unusable is None for of_scorer in found for calibration in of_scorer)
 
 
 def _say_unscored(result: evalstone.Run) -> None:
