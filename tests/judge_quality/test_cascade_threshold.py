@@ -106,16 +106,20 @@ def test_samples_that_the_primary_does_not_decide_alone_are_not_kept() -> None:
         )
         return Record(sample_id=name, scorer="s", signature="s@1", outcome=Score(1.0), calls=calls)
 
-    kept, listed = {"escalated": 0.0, "probability": 0.9}, {"escalated": 1.0, "probability": None}
-    sure = {"escalated": 0.0, "probability": 0.95}
-    partly = {"escalated": 0.5, "probability": None}
-    several = [record(f"k{n}", listed, sure, kept) for n in range(70)]  # the list is never the primary's
-    wrong = [record(f"w{n}", *details) for n, details in enumerate([(partly, sure), (listed,), (None,), ()] * 20)]
+    kept, sure, partly, escalated = (
+        {"kind": "cascade", "escalated": share, "probability": probability}
+        for share, probability in ((0.0, 0.9), (0.0, 0.95), (0.5, None), (1.0, None))
+    )
+    listed = {"escalated": 1.0, "probability": None}
+    split = {"escalated": 0.0, "probability": 1.0}  # into sentences, which the fallback judged
+    several = [record(f"k{n}", listed, sure, kept) for n in range(70)]
+    of_wrong = [(partly, sure), (listed,), (None,), (), (split, escalated)]
+    wrong = [record(f"w{n}", *details) for n, details in enumerate(of_wrong * 20)]
     grouped = [record(f"g{n}", sure) for n in range(50)]
     right = {each.sample_id: each in several for each in (*several, *wrong, *grouped)}
     clusters = {name: "one" if name.startswith("g") else "" for name in right}
     found = certify(cascade, [*several, *wrong, *grouped], right, clusters, 0.1)
-    assert (found.threshold, found.kept, found.wrong, found.labeled) == (0.9, 71, 1, 151)
+    assert (found.threshold, found.kept, found.wrong, found.labeled) == (0.9, 71, 1, 171)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +173,10 @@ def test_labels_that_aligned_the_primary_show_nothing(tmp_path: Path) -> None:
 
 
 def test_samples_of_a_cluster_that_aligned_the_primary_show_nothing() -> None:
-    cascade, sure = keeping_all(Cascade(CHEAP, DEAR)), {"escalated": 0.0, "probability": 0.95}
+    cascade, sure = keeping_all(Cascade(CHEAP, DEAR)), {"kind": "cascade", "escalated": 0.0, "probability": 0.95}
     call = JudgeCall(question="q", fingerprint="f", judge=cascade.identity, answer=1, detail=sure)
     names = [f"s{n}" for n in range(100)]
     records = [Record(sample_id=one, scorer="s", signature="s@1", outcome=Score(1.0), calls=(call,)) for one in names]
     clusters = {name: "one" if n < 10 else "" for n, name in enumerate(names)}
-    found = certify(cascade, records, dict.fromkeys(names, True), clusters, 0.1, chose={"s0", "s20"})
+    found = certify(cascade, records, dict.fromkeys(names, True), clusters, 0.1, aligned_with={"s0", "s20"})
     assert found.labeled == 100 - 10 - 1

@@ -253,7 +253,7 @@ async def acalibrate(
         scores = await scores_by_votes(one, chosen, run.records, again)
         return {member: tuple(of.get(name) for name in names) for member, of in scores.items()}
 
-    def chose(one: Judge) -> set[str]:
+    def samples_aligned_with(one: Judge) -> set[str]:
         """IDs of the samples whose labels a judge was aligned with."""
         hashes = {each for found in alignments_in(one) for each in found.labeled}
         return {sample.id for sample in labeled.dataset if sample_hash(sample) in hashes} if hashes else set()
@@ -266,7 +266,7 @@ async def acalibrate(
         own_family = sum(pair.sample_id in own for pair in unfitted.pairs)
         votes = await votes_of(one, run, [pair.sample_id for pair in unfitted.pairs])
         unfitted = replace(unfitted, cost=cost, seconds=seconds, n_same_family=own_family, votes=votes, risk=shown)
-        used = chose(one)
+        used = samples_aligned_with(one)
         unfitted = replace(unfitted, n_aligned_with=sum(pair.sample_id in used for pair in unfitted.pairs))
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
@@ -286,7 +286,7 @@ async def acalibrate(
         truths = {pair.sample_id: pair.truth(kept.label_threshold, kept.scale) for pair in kept.pairs}
         says = {pair.sample_id: kept.says_yes(pair.value) for pair in kept.pairs}
         right = {name: says[name] == truth for name, truth in truths.items() if truth is not None}
-        shown = certify(keeping, run.records, right, labeled.clusters, risk, chose(keeping.primary))
+        shown = certify(keeping, run.records, right, labeled.clusters, risk, samples_aligned_with(keeping.primary))
         parsed = replace(parsed, threshold=shown.threshold)
     calibration = await calibrated(parsed, shown)
     if not per_judge and shown is None:

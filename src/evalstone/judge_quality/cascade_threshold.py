@@ -36,7 +36,7 @@ def certify(
     right: Mapping[str, bool],
     clusters: Mapping[str, str],
     risk: float,
-    chose: Collection[str] = (),
+    aligned_with: Collection[str] = (),
 ) -> SelectiveRisk:
     """The lowest threshold that is shown to keep to a risk.
 
@@ -47,7 +47,7 @@ def certify(
         clusters: By ID of a sample, its cluster; "" if it stands alone. Of a cluster, whose samples aren't independent,
             one counts.
         risk: The largest share of wrong verdicts among the samples that the primary decides alone, in (0, 1).
-        chose: IDs of the samples whose labels the primary was aligned with. It errs less on these than on
+        aligned_with: IDs of the samples whose labels the primary was aligned with. It errs less on these than on
             others, so neither they nor their clusters show anything.
 
     Raises:
@@ -57,7 +57,7 @@ def certify(
     for record in records:
         if record.sample_id in right:
             groups.setdefault(_cluster(record.sample_id, clusters), []).append(record)
-    known = [groups.pop(cluster, []) for cluster in {_cluster(name, clusters) for name in chose}]
+    known = [groups.pop(cluster, []) for cluster in {_cluster(name, clusters) for name in aligned_with}]
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
     probabilities = [_probability(record, cascade.identity) for record in alone]
@@ -81,10 +81,12 @@ def _cluster(name: str, clusters: Mapping[str, str]) -> str:
 
 
 def _probability(record: Record, cascade: str) -> float | None:
-    """The probability of the least probable answer that the primary gave alone; None if there is none, or if a part of
-    an answer escalated, because a higher threshold may escalate more of it."""
-    details = [call.detail or {} for call in record.calls if call.judge == cascade]
-    shares = [detail.get("escalated", 1.0) for detail in details]
+    """The probability of the least probable verdict that the primary gave alone; None if there is none, or if a part of
+    an answer escalated, because a higher threshold may escalate more of it. A list of claims is no verdict: a primary
+    that splits texts into sentences is sure of it, whoever judges them."""
+    found = (call.detail or {} for call in record.calls if call.judge == cascade)
+    details = [detail for detail in found if detail.get("kind") == "cascade"]
+    shares = [detail["escalated"] for detail in details]
     if any(0 < share < 1 for share in shares):
         return None
     return min(
