@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -14,14 +15,14 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import parse_target
-from evalstone.targets.command import CommandTarget
+from evalstone.targets.command import CommandTarget, exchange_by_threads
 from evalstone.types import Message, Sample
 from tests.windows import run_commands_as_windows
 
@@ -210,7 +211,28 @@ def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_pa
     assert all(map(wait_for_end, found))
 
 
-@pytest.mark.usefixtures("system")
+def test_what_a_process_wrote_as_it_ended_is_read_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was quiet for long before that, and the thread that reads is slower than the one that sees the end."""
+    monkeypatch.setattr("evalstone.targets.command._has_ended", lambda _: True)
+    until, ended = time.monotonic() + 0.6, threading.Event()
+
+    class LateReader(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            ended.wait()
+            time.sleep(0.02)
+            return super().read(size)
+
+    def poll() -> int | None:
+        if time.monotonic() < until:
+            return None
+        ended.set()
+        return 0
+
+    process = SimpleNamespace(stdin=io.BytesIO(), stdout=LateReader(b"1815"), stderr=io.BytesIO(), poll=poll)
+    found = exchange_by_threads(cast("subprocess.Popen[bytes]", process), b"{}", 100, threading.Event())
+    assert found == (b"1815", b"", False)
+
+
 def test_a_child_in_the_background_neither_holds_up_the_answer_nor_stays(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = STUBBORN.format(file=str(pids), then='print(\'{"output": "1815"}\')')

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import errno
 import json
+import math
 import os
 import selectors
 import shutil
@@ -45,7 +46,7 @@ _WATCH = 0.1
 """Seconds between checks of whether the process has ended while its output is still open, or must be ended."""
 _STDERR_TAIL, _SHOWN_TAIL = 4000, 400
 _QUIET = 0.5
-"""Seconds without output after which one that is still open is read no more, if the process has ended and a thread
+"""Seconds without output after the end of the process, after which one that is still open is read no more, if a thread
 reads it."""
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.EPERM)
 _PIECE = 1 << 16
@@ -320,7 +321,7 @@ def exchange_by_threads(
     """As `_exchange`, with a thread for each pipe, which closes it once all that the process started has ended."""
     stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
     written, errors = bytearray(), bytearray()
-    heard = time.monotonic()
+    heard, ended = time.monotonic(), math.inf
 
     def write() -> None:
         with contextlib.suppress(OSError), stdin:  # it may have closed stdin, which is fine
@@ -346,8 +347,10 @@ def exchange_by_threads(
         reading = next((reader for reader in readers if reader.is_alive()), None)
         if reading is None:
             break
+        if process.poll() is not None:
+            ended = min(ended, time.monotonic())  # what it wrote last may not be read yet
         # A process in the background may keep the output open.
-        if process.poll() is not None and time.monotonic() > heard + _QUIET:
+        if time.monotonic() > max(heard, ended) + _QUIET:
             break
         reading.join(_WATCH / 4)
     if len(written) > limit:
