@@ -90,8 +90,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     if threading.gettrace() is not None and (worker is None or worker["workerid"] == "gw0"):
         _import_all(session.config.rootpath / "src")
     gc.disable()
-    with _no_trace():
-        return (yield)
+    try:
+        with _no_trace():
+            return (yield)
+    finally:
+        gc.enable()
 
 
 def _compile_a_share(session: pytest.Session, worker: dict[str, Any]) -> None:
@@ -130,7 +133,6 @@ def pytest_collection_finish() -> None:
     """Keep the tests themselves out of garbage collection, which would stop all threads for half a second at a time."""
     _first_case()
     gc.freeze()
-    gc.enable()
 
 
 @settings(max_examples=1, database=None)
