@@ -125,7 +125,12 @@ def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -
         assert columns.groups(rows) == [entry.group for entry in entries]
         weights = [entry.weight for entry in entries]
         assert list(columns.weights(rows) or ()) == ([weight or 1.0 for weight in weights] if any(weights) else [])
-    some = {"s3", "s7", "missing"}
+    named = itertools.groupby(enumerate(records), lambda each: (each[1].sample_id, each[1].trial))
+    if not shuffled:
+        assert [(name, [*places]) for name, places in columns.by_case()] == [
+            (name, [place for place, _ in group]) for name, group in named
+        ]
+    some = {"s3", "s7", records[-1].sample_id, "missing"}
     found = [entry for _, entry in columns.entries_of(columns.cases_of(some))]
     assert found == [entry for entry in columns.entries() if entry.sample_id in some]
     values = [entry.value for entry in columns.entries()]

@@ -416,7 +416,7 @@ class Columns:
     def by_case(self) -> Iterator[tuple[tuple[str, int | None], Sequence[int]]]:
         """Each sample and trial with the places of its records, in the order of their first records."""
         step, rows = len(self._scorers), self.rows()
-        if isinstance(rows, range) and not self._cells:
+        if self._is_full(rows):
             trials = map(_trial, self._trials) if self._trials else itertools.repeat(None)
             for case, name in enumerate(zip(self._samples, trials, strict=False)):
                 yield name, range(case * step, (case + 1) * step)
@@ -460,7 +460,7 @@ class Columns:
     def entries_of(self, cases: Collection[int]) -> Iterator[tuple[int, Entry]]:
         """The entries of some of the cases, each after the number of its case, in the order of the records."""
         step, rows = len(self._scorers), self.rows() if cases else ()
-        if isinstance(rows, range) and not self._cells:
+        if self._is_full(rows):
             for case in sorted(cases):
                 for place in range(case * step, (case + 1) * step):
                     yield case, self._entry(place, place, case, place - case * step)
@@ -537,6 +537,10 @@ class Columns:
     def answered(self) -> int:
         """The number of cases that have an entry."""
         return len(self.answered_cases)
+
+    def _is_full(self, rows: Sequence[int]) -> bool:
+        """Whether these rows are an entry of each case for each scorer, in this order."""
+        return not self._cells and isinstance(rows, range) and len(rows) == self.size * len(self._scorers)
 
     def _name(self, case: int) -> tuple[str, int | None]:
         return self._samples[case], _trial(self._trials[case]) if self._trials else None
