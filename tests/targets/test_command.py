@@ -213,7 +213,7 @@ def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_pa
 
 def test_what_a_process_wrote_as_it_ended_is_read_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was quiet for long before that, and the thread that reads is slower than the one that sees the end."""
-    monkeypatch.setattr("evalstone.targets.command._has_ended", lambda _: True)
+    monkeypatch.setattr("evalstone.targets.command._has_ended", bool)
     until, ended = time.monotonic() + 0.6, threading.Event()
 
     class LateReader(io.BytesIO):
