@@ -169,8 +169,20 @@ def test_a_process_that_cannot_be_in_a_job_never_runs(kernel: Calls) -> None:
     kernel.refused = "AssignProcessToJobObject"
     with pytest.raises(PermissionError):
         job.start(["agent"], None)
-    assert kernel[-1] == ("kill",)
+    assert kernel[-2:] == [("kill",), ("CloseHandle", 7)]
     assert "NtResumeProcess" not in [call[0] for call in kernel]
+
+
+def test_a_program_that_cannot_be_started_leaves_no_job(kernel: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = windows.Job()
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(windows, "subprocess", SimpleNamespace(Popen=refused, PIPE=-1))
+    with pytest.raises(FileNotFoundError):
+        job.start(["agent"], None)
+    assert kernel[-1] == ("CloseHandle", 7)
 
 
 def _in_thread(work: Callable[[], object]) -> threading.Thread:

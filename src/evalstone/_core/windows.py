@@ -73,22 +73,25 @@ class Job:
 
     def start(self, words: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
         """Start the process, with pipes. It runs once it is in the job, so that all that it starts is, too."""
-        process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
-            [shutil.which(words[0]) or words[0], *words[1:]],  # Windows itself finds no .cmd by its name
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=environment,
-            creationflags=_SUSPENDED | _OWN_GROUP,
-        )
-        handle = self._ctypes.c_void_p(int(getattr(process, "_handle")))  # noqa: B009 - other systems have none
+        process: subprocess.Popen[bytes] | None = None
         try:
+            process = subprocess.Popen(  # noqa: S603 - the caller's own command, and no shell
+                [shutil.which(words[0]) or words[0], *words[1:]],  # Windows itself finds no .cmd by its name
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=environment,
+                creationflags=_SUSPENDED | _OWN_GROUP,
+            )
+            handle = self._ctypes.c_void_p(int(getattr(process, "_handle")))  # noqa: B009 - other systems have none
             self._checked(self._kernel.AssignProcessToJobObject(self._handle, handle))
             if self._ctypes.WinDLL("ntdll").NtResumeProcess(handle):
                 raise OSError("the process can't be resumed")
         except OSError:
-            process.kill()
+            if process is not None:
+                process.kill()
+            self._kernel.CloseHandle(self._handle)
             raise
         return process
 
