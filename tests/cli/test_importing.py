@@ -25,6 +25,7 @@ def test_an_import_says_what_the_numbers_mean_and_what_to_do_next(evalstone: Eva
         "Imported from promptfoo 0.123.1 · Capitals",
         "9 numbers that promptfoo 0.123.1 printed are the same here.",
         "test_score: the sum of scores of promptfoo includes 2 results that failed.",
+        "Saved: o/echo-Answer-briefly-question, o/small-Answer-briefly-question",
         "evalstone compare o/echo-Answer-briefly-question o/small-Answer-briefly-question # which is better",
         "evalstone gate o/echo-Answer-briefly-question --min llm-rubric=0.9 # a check for CI",
     ):
@@ -38,6 +39,17 @@ def test_an_import_says_what_the_numbers_mean_and_what_to_do_next(evalstone: Eva
     assert "nightly" in evalstone("runs", "--tag", "ci").stdout
     again = evalstone("import", file)
     assert "imported before" in again.stdout
+
+
+def test_the_next_gate_of_an_import_is_strict_where_low_is_good(evalstone: Evalstone) -> None:
+    Path("table.jsonl").write_text(
+        '{"user_input": "Where is Rome?", "response": "In Italy.", "retrieved_contexts": ["Rome is in Italy."], '
+        '"noise_sensitivity": 0.2}\n',
+        "utf-8",
+    )
+    done = evalstone("import", "table.jsonl")
+    assert "--max noise_sensitivity=0.1 # a check for CI" in done.stdout, done.stdout + done.stderr
+    assert "Saved:" not in done.stdout
 
 
 def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:

@@ -147,9 +147,12 @@ def _say_next(runs: ImportedRuns, ledger: str | None) -> None:
     places = dict(zip((run.id for run in runs), runs.folders, strict=False))
     names = [shlex.quote(places[run.id]) if run.id in places else f"{run.id}" for run in runs]
     end = "" if places else at
+    screen.print()
+    if runs.folders:
+        screen.print(safe(f"Saved:  {', '.join(runs.folders)}", 2000), soft_wrap=True)
     screen.print(
         safe(
-            f"\nLedger: {shown(location)}, {'run' if len(runs) == 1 else 'runs'} {', '.join(run.id for run in runs)}",
+            f"Ledger: {shown(location)}, {'run' if len(runs) == 1 else 'runs'} {', '.join(run.id for run in runs)}",
             2000,
         ),
         soft_wrap=True,
@@ -162,9 +165,9 @@ def _say_next(runs: ImportedRuns, ledger: str | None) -> None:
     commands = {f"evalstone report {names[0]}{end}": "the samples that scored worst, and why"}
     if len(runs) > 1:
         commands[f"evalstone compare {names[0]} {names[1]}{end}"] = "which is better, with tests"
-    at_least = f"{title}={0.9 * best.info.scale:g}"
-    bound = "max" if best.info.lower_is_better else "min"
-    commands[f"evalstone gate {names[0]} --{bound} {shlex.quote(at_least)}{end}"] = "a check for CI"
+    bound, share = ("max", 0.1) if best.info.lower_is_better else ("min", 0.9)
+    limit = f"{title}={share * best.info.scale:g}"
+    commands[f"evalstone gate {names[0]} --{bound} {shlex.quote(limit)}{end}"] = "a check for CI"
     if best.judges:
         commands[f"evalstone annotate {runs[0].id} --scorer {shlex.quote(title)}{at}"] = (
             "label samples, to correct the mean"

@@ -98,7 +98,7 @@ def demo(out: options.Out = "results/demo", ledger: options.Ledger = None, *, ou
 
     config = RunConfig.load(str(DEMO_DATA), scorers=DEMO_SCORERS, out=out, ledger=ledger, **vars(outputs))
     commands = {
-        "evalstone run YOUR.jsonl --scorer faithfulness": "your own data (JSON, JSONL, CSV)",
+        "evalstone run YOUR.jsonl --scorer faithfulness": "your own data (JSON, JSONL, CSV, Excel, Parquet)",
         "evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run": "what it would cost",
         f"evalstone report {shlex.quote(out or 'results/demo')} --html report.html": "this run as an HTML page",
     }
