@@ -47,3 +47,19 @@ def test_texts_at_places_of_others_are_texts(monkeypatch: pytest.MonkeyPatch) ->
     assert whole == some
     assert [*some] == expected
     assert some.has_repeats()
+
+
+def test_texts_of_any_length_are_told_apart_wherever_they_are() -> None:
+    texts = ["abcdefghijklmnopqrstuvwxyz"[:size] for size in range(27)]
+    forward, backward = PackedTexts(), PackedTexts()
+    forward.extend(texts)
+    backward.extend(texts[::-1])
+    hashes = forward.hashes().tolist()
+    assert hashes == backward.hashes().tolist()[::-1]
+    assert len(set(hashes)) == len(texts)
+    for size, text in enumerate(texts):
+        for place in range(size):
+            changed = PackedTexts()
+            changed.extend([*texts[:size], f"{text[:place]}-{text[place + 1 :]}", *texts[size + 1 :]])
+            assert not forward.equals(changed)
+            assert changed.hashes().tolist()[size] != hashes[size]

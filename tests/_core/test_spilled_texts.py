@@ -28,6 +28,25 @@ def test_texts_are_read_as_they_were_added(room: int, monkeypatch: pytest.Monkey
         texts[500]
 
 
+def test_texts_are_written_each_time_they_outgrow_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", 1000)
+    written, really = list[int](), TemporaryData.append
+
+    def counted(self: TemporaryData, data: bytes) -> int:
+        written.append(len(data))
+        return really(self, data)
+
+    monkeypatch.setattr(TemporaryData, "append", counted)
+    texts = SpilledTexts("texts")
+    for _ in range(25):
+        texts.append("x" * 40)  # 100 with what a text takes besides
+    assert written == [440, 440]
+    texts.extend(["x" * 40] * 7)
+    assert written == [440, 440]
+    texts.extend(["x" * 40] * 2)
+    assert written == [440, 440, 480]
+
+
 def test_without_texts_there_is_no_file() -> None:
     texts = SpilledTexts("texts")
     assert (list(texts), len(texts), texts[:]) == ([], 0, ())

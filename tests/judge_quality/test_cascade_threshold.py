@@ -170,6 +170,10 @@ def test_labels_that_aligned_the_primary_show_nothing(tmp_path: Path) -> None:
     shown = calibrate(ROWS, "fact_check", judge=cascade, ledger=None, risk=0.1).risk
     assert shown is not None
     assert shown.labeled == N - 200
+    swapped = Cascade(CHEAP, Aligned(lenient, tmp_path / "align.json"))
+    shown = calibrate(ROWS, "fact_check", judge=swapped, ledger=None, risk=0.1).risk
+    assert shown is not None
+    assert shown.labeled == N  # it is the primary that is shown to keep to the risk
 
 
 def test_samples_of_a_cluster_that_aligned_the_primary_show_nothing() -> None:

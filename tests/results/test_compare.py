@@ -282,6 +282,7 @@ def asked(run: Run, *judges: str) -> Run:
     [
         (run_of(A), run_of(A, question="How few?"), "cases_differ", {"different": 4, "samples": 4}),
         (run_of(A), run_of(A[:3]), "samples_differ", {"only": (1, 0), "examples": ("s4", ""), "by_question": False}),
+        (run_of(A[:3]), run_of(A), "samples_differ", {"only": (0, 1), "examples": ("", "s4"), "by_question": False}),
         (asked(run_of(A), "a@1"), asked(run_of(A), "b@1"), "judges_differ", {"judges": ("a@1", "b@1")}),
         (without_texts(run_of(A)), without_texts(run_of(B)), "versions_differ", {}),
     ],

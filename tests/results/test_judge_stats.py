@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -78,6 +79,53 @@ def test_a_cascade_saves_what_its_fallback_would_have_cost(
     sent = [escalated(1.0, each, source=source, fingerprint=f"sent {number}") for number, each in enumerate(costs)]
     found = stats_of(record(Score(1.0), *kept, *sent))["cascade"]
     assert (found["saved_calls"], found["saved_cost"], found["fallback"]) == (3, saved, "big")
+
+
+def test_the_price_of_a_kind_of_question_is_that_of_this_kind() -> None:
+    cheap = [escalated(0.0, question="a", fingerprint="1"), escalated(1.0, [0.25], question="a", fingerprint="2")]
+    dear = [escalated(0.0, question="b", fingerprint="3"), escalated(1.0, [2.0], question="b", fingerprint="4")]
+    assert stats_of(record(Score(1.0), *cheap, *dear, dear[0]))["cascade"]["saved_cost"] == 2.25
+    alone = escalated(1.0, [None], question="c", fingerprint="5")  # nothing of this kind was saved
+    assert stats_of(record(Score(1.0), *cheap, alone))["cascade"]["saved_cost"] == 0.25
+
+
+def test_composite_judges_in_composite_judges_have_statistics_of_their_own() -> None:
+    inner = call(judge="inner", detail={"kind": "panel", "verdicts": [{"agreement": 0.5, "entropy": 1.0}]})
+    outer = replace(escalated(1.0), members=(call(judge="small"), inner))
+    found = stats_of(record(Score(1.0), outer))
+    assert (found["inner"]["agreement"], found["inner"]["questions"], found["cascade"]["escalated"]) == (0.5, 1, 1.0)
+
+
+def test_an_aligned_judge_says_what_its_alignment_did() -> None:
+    asked = [{"left_out": 1}, {"left_out": 2, "changed": True}, {"changed": True}, {"changed": True}, {}]
+    calls = [
+        call(judge="aligned", fingerprint=str(number), detail={"kind": "aligned", **detail})
+        for number, detail in enumerate(asked)
+    ]
+    expected = {"kind": "aligned", "questions": 5, "left_out": 2, "changed": 3}
+    assert stats_of(record(Score(1.0), *calls))["aligned"] == expected
+
+
+def test_the_rows_of_other_statistics_count_each_question_once() -> None:
+    rows = [list[Sequence[Any]](), list[Sequence[Any]]()]
+    calls = [
+        escalated(0.5, [0.25], fingerprint="a"),
+        escalated(0.0, fingerprint="b"),
+        call(judge="p", detail={"kind": "panel", "verdicts": [{"agreement": 0.5, "entropy": 1.0}]}),
+        call(judge="l", detail={"kind": "aligned", "changed": True}),
+    ]
+    together, merged = JudgeStats(), JudgeStats()
+    parts = [JudgeStats(own) for own in rows]
+    for number, each in enumerate([*calls, calls[0], calls[2]]):
+        one = record(Score(1.0), each, sample=f"s{number % len(calls)}")
+        together.add(one)
+        parts[number % 2].add(one)
+        parts[1].add(one)
+    for row in json.loads(json.dumps([*rows[0], *rows[1]])):
+        merged.add_row(row)
+    assert [len(own) for own in rows] == [2, 4]
+    assert merged.to_dict() == together.to_dict()
+    assert merged.to_dict()["cascade"]["questions"] == 2
 
 
 @pytest.mark.parametrize("kind", ["panel", "self_consistency"])

@@ -137,6 +137,7 @@ def test_the_labels_for_a_half_width_follow_from_the_expected_errors() -> None:
     assert labels_to_reach([5.0] * 1000, 1.0, scale=10) == 97
     assert labels_to_reach(half, 0.1, confidence=0.9) == math.ceil((1.644854 * 0.5 / 0.1) ** 2)
     assert labels_to_reach([0.0, 1.0] * 500, 0.1) == math.ceil((1.959964 * 0.4 / 0.1) ** 2) == 62
+    assert labels_to_reach([0.0, 10.0] * 500, 1.0, scale=10) == 62
     assert labels_to_reach([0.0] * 500 + [0.5] * 500, 0.1) == math.ceil((1.959964 * 0.45 / 0.1) ** 2)
     assert (labels_to_reach(half[:20], 0.1), labels_to_reach([], 0.1)) == (20, 0)
     with pytest.raises(ConfigError, match="half_width must be above 0"):

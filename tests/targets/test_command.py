@@ -21,6 +21,7 @@ import pytest
 
 from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
+from evalstone.targets import command as commands
 from evalstone.targets import parse_target
 from evalstone.targets.command import CommandTarget, exchange_by_threads
 from evalstone.types import Message, Sample
@@ -272,6 +273,7 @@ def test_nothing_is_left_over_from_many_calls() -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) <= before + 3  # the loop's own
     assert threading.active_count() <= threads + 2
     assert children() <= own
+    assert not commands._running  # pyright: ignore[reportPrivateUsage] - another process may get the number
 
 
 def test_an_interrupt_lets_the_commands_in_flight_end_themselves(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ def test_the_same_case_again_is_a_trial() -> None:
     assert len({record.sample_id for record in run.records}) == 2
     assert [sample.output for sample in run.samples or ()] == ["yes", "no", "yes", None]
     assert note("trials_absent", "caution", absent=1, trials=2) in run.notes
+    assert run.records[3].reason == "acme has no such trial of this sample"
+    assert [record.group for record in run.records] == [record.sample_id for record in run.records]
+    assert run.dataset_version == runs_of(row(0), row(1))[0].dataset_version
     with pytest.raises(DataError, match="row 0: trial 1 of '0' is there twice"):
         runs_of(row(0, trial=1), row(0, trial=1))
 
@@ -143,6 +146,10 @@ def test_a_judge_is_in_the_calls_of_its_records() -> None:
     assert (first.calls[0].judge, first.cost, first.reason) == ("openai/gpt-5.1 by acme", 0.01, "It is.")
     assert (second.calls[0].judge, second.reason) == ("the judge of acme", "the file doesn't say why")
     assert run.judge == "openai/gpt-5.1 by acme, the judge of acme"
+    points = Metric("points", scale=5)
+    (run,) = runs_of(row(0, scores={points: Result.of(7, judged=judged)}), row(1, scores={points: Result.of(1)}))
+    assert isinstance(run.records[0].outcome, Failed)
+    assert (run.records[0].calls[0].judge, run.cost) == ("openai/gpt-5.1 by acme", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -310,6 +317,11 @@ def test_systems_with_the_same_answers_and_scores_are_runs_of_their_own(tmp_path
     assert len({run.id for run in runs}) == 2
 
 
+def test_other_answers_or_scores_are_another_run() -> None:
+    others = row(0), row(0, answer=Answer(output="no")), row(0, scores={GOOD: Result.of(0.5)})
+    assert len({runs_of(one, row(1))[0].id for one in others}) == 3
+
+
 def test_another_scale_is_another_run() -> None:
     ids = {runs_of(row(4), scales=scales)[0].id for scales in ({}, {"good": 5})}
     assert len(ids) == 2
@@ -329,6 +341,8 @@ def test_rows_that_all_failed_say_why() -> None:
 def test_a_trial_of_many_digits_is_named_shortly() -> None:
     with pytest.raises(DataError, match=r"a trial 10{50,60}\.\.\. of one case; it must be between 1 and 10,000"):
         runs_of(row(0, trial=10**300))
+    with pytest.raises(DataError, match="row 0: there is a trial 0 of one case; it must be between 1 and 10,000"):
+        runs_of(row(0, trial=0))
 
 
 def test_a_warning_of_some_systems_names_them() -> None:
