@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone._core import spilled_texts
+from evalstone._core import spilled_texts, temporary
 from evalstone._core.spilled_texts import SpilledTexts
 from evalstone._core.temporary import TemporaryData
 from evalstone.errors import WriteError
@@ -15,7 +15,7 @@ TEXTS = [f"{n} é\u2028" * (n % 7) if n % 3 else "x" * n for n in range(500)]
 @pytest.mark.parametrize("room", [1, 700, 1 << 20])
 def test_texts_are_read_as_they_were_added(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
-    monkeypatch.setattr(spilled_texts, "_WINDOW", 64)
+    monkeypatch.setattr(temporary, "_WINDOW", 64)
     texts = SpilledTexts("texts")
     for text in TEXTS[:200]:
         texts.append(text)

@@ -13,8 +13,6 @@ IN_MEMORY = 1 << 20
 """The number of characters from which on texts are written to the file."""
 _OVERHEAD = 60
 """What a text takes besides its characters."""
-_WINDOW = 1 << 17
-"""The number of bytes to read at once."""
 
 
 class SpilledTexts(StoredSequence[str]):
@@ -32,8 +30,6 @@ class SpilledTexts(StoredSequence[str]):
         self._ends = array("Q", [0])
         """Where the texts in the file end, after a 0."""
         self._file: TemporaryData | None = None
-        self._window: tuple[bytes, int] = b"", 0
-        """The bytes that were read last, and their place in the file."""
 
     def append(self, text: str) -> None:
         """Add a text. Raises WriteError if the disk is full."""
@@ -75,11 +71,8 @@ class SpilledTexts(StoredSequence[str]):
         written = len(self._ends) - 1
         if place >= written or self._file is None:
             return self._last[place - written]
-        start, end = self._ends[place], self._ends[place + 1]
-        window, at = self._window  # read once: another thread may set it meanwhile
-        if not at <= start <= end <= at + len(window):
-            self._window = window, at = self._file.read(start, max(end - start, _WINDOW)), start
-        return window[start - at : end - at].decode()
+        start = self._ends[place]
+        return self._file.part(start, self._ends[place + 1] - start).decode()
 
     def __iter__(self) -> Iterator[str]:
         return map(self.at, range(len(self)))

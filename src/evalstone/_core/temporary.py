@@ -9,6 +9,9 @@ import weakref
 
 from evalstone.errors import WriteError
 
+_WINDOW = 1 << 17
+"""The number of bytes to read at once."""
+
 
 class TemporaryData:
     """Bytes in a temporary file, which is deleted with this object or its process. Threads, and processes that were
@@ -26,6 +29,8 @@ class TemporaryData:
         self.size = 0
         self._lock = threading.Lock()
         """Held while the position of the file matters."""
+        self._window: tuple[bytes, int] = b"", 0
+        """The bytes that `part` read last, and their place."""
         try:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
         except OSError as error:
@@ -55,6 +60,14 @@ class TemporaryData:
         with self._lock:
             self._file.seek(place)
             return self._file.read(size) or b""
+
+    def part(self, place: int, size: int) -> bytes:
+        """The `size` bytes from a place on. Parts are mostly read in the order in which they were written, so what
+        follows is read with them."""
+        window, at = self._window  # read once: another thread may set it meanwhile
+        if not at <= place <= at + len(window) - size:
+            self._window = window, at = self.read(place, max(size, _WINDOW)), place
+        return window[place - at : place - at + size]
 
     def _failure(self, error: OSError) -> WriteError:
         folder = f" in {tempfile.tempdir}" if tempfile.tempdir else ""

@@ -19,8 +19,6 @@ _T = TypeVar("_T")
 _MISSING, _IN_MEMORY = -1, -2
 _AT_ONCE = 256
 """The number of values that are written together."""
-_WINDOW = 1 << 17
-"""The number of bytes to read at once."""
 
 
 class SpillingList(StoredSequence[_T]):
@@ -53,8 +51,6 @@ class SpillingList(StoredSequence[_T]):
         self._unwritten: dict[int, bytes] = {}
         """Texts of values that are in memory until they are written to the file."""
         self._file: TemporaryData | None = None
-        self._window: tuple[bytes, int] = b"", 0
-        """The bytes that were read last, and their place in the file."""
         self._cells_with_values = array("q")
 
     def put(self, cell: int, value: _T, text: str | None = None) -> None:
@@ -103,14 +99,10 @@ class SpillingList(StoredSequence[_T]):
 
     def _text_at(self, cell: int) -> bytes | None:
         """The text of a cell in the file; None if its value is in memory."""
-        offset, size = self._offsets[cell], self._lengths[cell]
+        offset = self._offsets[cell]
         if offset == _IN_MEMORY or self._file is None:
             return None
-        window, at = self._window
-        if not at <= offset <= at + len(window) - size:
-            # Values are mostly read in the order in which they were written.
-            self._window = window, at = self._file.read(offset, max(size, _WINDOW)), offset
-        return window[offset - at : offset - at + size]
+        return self._file.part(offset, self._lengths[cell])
 
     def texts(self) -> Iterator[str]:
         """The values as texts, in order."""
