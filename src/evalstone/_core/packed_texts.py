@@ -11,7 +11,7 @@ from typing import Any, overload
 _FACTOR = 0x9E3779B97F4A7C15
 """An odd number with bits everywhere, so that each byte of a text changes all of its hash."""
 _SEED = random.getrandbits(64)
-"""It differs between processes, so that nobody can choose texts that have one hash."""
+"""It differs between processes. Texts of one hash can be chosen all the same, so equal hashes prove nothing."""
 _AT_ONCE = 16_384
 """From this number of texts on, numpy is faster, and how many it takes at once."""
 _WORD = 8
