@@ -13,6 +13,7 @@ from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import EvalstoneError
 from evalstone.ledger import Key, StoredAnswer
+from evalstone.ledger.base import TARGET
 from evalstone.models.replies import IN_PLACE
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage, trace_metadata
@@ -66,6 +67,22 @@ def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = ""
     elif user:
         content += [user, sample.input, sample.messages, sample.metadata]  # a simulated user reads all of them
     return Key(content_hash(content), scope, sample.trial or 1)
+
+
+def answer_row(key: Key, reply: str, *, usage: Usage, cost: float | None, seconds: float, run: str) -> StoredAnswer:
+    """The row of an answer, or of a conversation. reply: a `TargetReply` as JSON. run: the ID of the run that paid."""
+    return StoredAnswer(
+        question=key.question,
+        judge=key.judge,
+        repeat_index=key.repeat_index,
+        kind=TARGET,
+        reply=reply,
+        usage=usage,
+        cost=cost,
+        seconds=seconds,
+        probability=None,
+        run=run,
+    )
 
 
 @dataclass(frozen=True)

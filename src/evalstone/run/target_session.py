@@ -31,7 +31,15 @@ from evalstone.ledger import Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.models.replies import read_aside
 from evalstone.results.spilling import SpillingList
-from evalstone.run.answer_rows import TargetCost, TargetOutcome, TargetReply, answer_key, as_stored, read_answer
+from evalstone.run.answer_rows import (
+    TargetCost,
+    TargetOutcome,
+    TargetReply,
+    answer_key,
+    answer_row,
+    as_stored,
+    read_answer,
+)
 from evalstone.run.budget import Budget, Reservation, StopSignal
 from evalstone.run.calls import Call, Inflight, Shared
 from evalstone.run.circuit_breaker import CircuitBreaker
@@ -362,18 +370,8 @@ class TargetSession:
 
     def row(self, key: Key, reply: str, *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
         """The row of a call or a conversation."""
-        return StoredAnswer(
-            question=key.question,
-            judge=key.judge,
-            repeat_index=key.repeat_index,
-            kind=TARGET,
-            reply=reply,
-            usage=usage,
-            cost=cost,
-            seconds=seconds,
-            probability=None,
-            run=self.calls.spending.run,
-        )
+        run = self.calls.spending.run
+        return answer_row(key, reply, usage=usage, cost=cost, seconds=seconds, run=run)
 
     def _add(self, place: int, outcome: TargetOutcome) -> None:
         """Add the outcome of a sample and trial to the summary."""

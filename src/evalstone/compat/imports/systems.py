@@ -25,11 +25,10 @@ from evalstone.datasets.stored import content_with, field_texts, line_with, samp
 from evalstone.datasets.writing import plain_line
 from evalstone.errors import DataError
 from evalstone.ledger import StoredAnswer
-from evalstone.ledger.base import TARGET
 from evalstone.results.columns import KINDS, Columns
 from evalstone.results.record_lines import RecordLines, line_end, line_form, redacted_lines
 from evalstone.results.summary import ScorerCounts, ScorerInfo, ScorerSummary, SummaryBuilder, scorer_titles
-from evalstone.run.answer_rows import TargetReply, answer_key
+from evalstone.run.answer_rows import TargetReply, answer_key, answer_row
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.targets import Answer
 from evalstone.types import (
@@ -255,18 +254,9 @@ class Scored:
                 continue
             key = answer_key(Sample(id=case.id, trial=trial), target.inputs, target.scope)
             answer = value_of(reply)["answer"]
-            yield StoredAnswer(
-                question=key.question,
-                judge=key.judge,
-                repeat_index=key.repeat_index,
-                kind=TARGET,
-                reply=reply,
-                usage=Usage(**answer["usage"]) if "usage" in answer else NO_USAGE,
-                cost=answer.get("cost"),
-                seconds=self.system.seconds[row],
-                probability=None,
-                run=run,
-            )
+            usage = Usage(**answer["usage"]) if "usage" in answer else NO_USAGE
+            seconds = self.system.seconds[row]
+            yield answer_row(key, reply, usage=usage, cost=answer.get("cost"), seconds=seconds, run=run)
 
     def _cases(self) -> Iterator[_Case]:
         """The cases in their order, with IDs of their own."""
