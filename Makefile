@@ -38,9 +38,9 @@ quick: .venv/all
 	@tests=$$($(RUN) python tools/touched.py) && if test -n "$$tests"; then $(RUN) pytest -n $(WORKERS) $(QUICK) $$tests; \
 		else echo "No file with tests has changed since main: no test was run."; fi
 
-# The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
+# The line and branch coverage that CI requires is in pyproject.toml, under tool.slipcover.
 coverage: .venv/all
-	$(RUN) pytest -n $(WORKERS) --cov --cov-report=term:skip-covered
+	$(RUN) python -m pytest -n $(WORKERS) -p tools.coverage
 
 # Faults put into a copy of the code, which the tests have to notice: docs/mutants.md.
 # FILES=src/evalstone/run/budget.py TESTS=tests/run mutates one file; SAMPLE=50 takes so many of its mutants.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import signal
 import sys
 import threading
@@ -18,15 +17,11 @@ from _pytest.assertion import rewrite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone._core import sync
 from evalstone.models.catalog import info_of, split_model
 
 settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
 settings.register_profile("quick", parent=settings.get_profile("shared"), max_examples=20)
-
-TRACED_CASES = 5
-_untraced: set[str] = set()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -66,33 +61,15 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextlib.contextmanager
-def _no_trace() -> Generator[None]:
-    """Within the block, coverage traces nothing."""
-    traced, traced_threads = sys.gettrace(), threading.gettrace()
-    sys.settrace(None)
-    threading.settrace(None)  # pyright: ignore[reportArgumentType]
-    try:
-        yield
-    finally:
-        sys.settrace(traced)
-        threading.settrace(traced_threads)  # pyright: ignore[reportArgumentType]
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Collect untraced, which takes a third of the time. So that what modules do as they are imported is counted, one
-    process imports all of them before that."""
+    """Collect without garbage collection, of which there is none to collect."""
     worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
     if worker is not None and not sys.dont_write_bytecode:
-        with _no_trace():
-            _compile_a_share(session, worker)
-    if threading.gettrace() is not None and (worker is None or worker["workerid"] == "gw0"):
-        _import_all(session.config.rootpath / "src")
+        _compile_a_share(session, worker)
     gc.disable()
     try:
-        with _no_trace():
-            return (yield)
+        return (yield)
     finally:
         gc.enable()
 
@@ -102,18 +79,11 @@ def _compile_a_share(session: pytest.Session, worker: dict[str, Any]) -> None:
     root = session.config.invocation_params.dir
     tests = (file for place in session.config.args for file in (root / place).rglob("*.py"))
     files = {file for file in tests if file.name == "conftest.py" or file.name.startswith("test_")}
-    files |= {*(root / "src").rglob("*.py")}  # evalstone is a plugin of pytest
+    if not session.config.pluginmanager.hasplugin("tools.coverage"):
+        files |= {*(root / "src").rglob("*.py")}  # evalstone is a plugin of pytest
     number, count = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
     for file in sorted(files, key=lambda file: (-file.stat().st_size, file))[number::count]:
         _compile(file, session.config)
-
-
-def _import_all(source: Path) -> None:
-    for file in sorted(source.rglob("*.py")):
-        parts = file.relative_to(source).with_suffix("").parts
-        if parts[-1] != "__main__":
-            with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
-                importlib.import_module(".".join(part for part in parts if part != "__init__"))
 
 
 def _compile(file: Path, config: pytest.Config) -> None:
@@ -143,43 +113,17 @@ def _first_case(_: None) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases that `--cases` says, and find the tests to run untraced: with a trace, what they compute
-    takes three times as long, and they cover little that others don't. Those are tests of properties with their hundred
-    examples, slow tests, tests that say so, and all but the first cases of a test."""
+    """Leave out the cases that `--cases` says."""
+    most: int | None = config.getoption("--cases")
+    if most is None:
+        return
     cases: Counter[str] = Counter()
-    most: int = config.getoption("--cases") or len(items)
+    kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         test = item.nodeid.partition("[")[0]
         cases[test] += 1
-        if cases[test] > most:
-            left_out.append(item)
-        of_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        marked = any(item.get_closest_marker(name) for name in ("no_cover", "slow"))
-        if of_property or marked or cases[test] > TRACED_CASES:
-            _untraced.add(item.nodeid)
+        (kept if cases[test] <= most else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        ids = {id(item) for item in left_out}
-        items[:] = [item for item in items if id(item) not in ids]
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Run a test untraced, on evalstone's loop too: in a worker of xdist, where pytest-cov starts two collectors, its
-    own pause of the one resumes the other."""
-    if item.nodeid not in _untraced or threading.gettrace() is None:
-        return (yield)
-    with _no_trace():
-        sync.run(_trace(None))
-        return (yield)
-
-
-def pytest_runtest_logfinish(nodeid: str) -> None:
-    """After a test that ran untraced, trace evalstone's loop again."""
-    if nodeid in _untraced and threading.gettrace() is not None:
-        sync.run(_trace(threading.gettrace()))
-
-
-async def _trace(function: Any) -> None:
-    sys.settrace(function)
+        items[:] = kept

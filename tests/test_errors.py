@@ -222,7 +222,6 @@ def test_an_unknown_name_near_several_is_told_with_at_most_three():
     assert str(found).endswith(f"{found.near[0]} or {found.near[1]} or {found.near[2]}?")
 
 
-@pytest.mark.no_cover
 def test_an_unknown_name_of_great_length_is_told_without_delay():
     started = time.process_time()
     unknown("scorer", "x" * 1_000_000, ["faithfulness", "recall"])

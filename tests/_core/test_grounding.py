@@ -504,7 +504,6 @@ def test_a_number_of_several_digits_counts_like_a_word_of_the_text_and_a_single_
     assert not_grounded("Begins 3.", text) == ["begins"]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "unit",
     [

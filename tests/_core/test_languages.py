@@ -173,7 +173,6 @@ def test_a_sample_has_the_language_of_its_first_clear_text() -> None:
     assert sample_language(Sample(reference="Bern is the capital of the country.")) == "en"
 
 
-@pytest.mark.no_cover
 def test_the_language_of_a_sample_takes_microseconds() -> None:
     sample = Sample(output=GERMAN * 1000)
     started = time.process_time()

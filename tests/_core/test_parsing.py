@@ -273,7 +273,6 @@ def test_a_reply_just_short_enough_is_read():
     assert len(parse_json('{"a": "' + "x" * (MAX_REPLY - 9) + '"}')["a"]) == MAX_REPLY - 9
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "reply",
     [
@@ -379,7 +378,6 @@ def test_numbered_gives_exactly_one_member_for_each_item_or_nothing(count: int, 
         assert len(data) == count
 
 
-@pytest.mark.no_cover
 def test_many_members_are_counted_without_delay():
     data = {str(number): "a" for number in range(1, 100_001)}
     started = time.process_time()

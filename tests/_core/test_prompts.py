@@ -15,8 +15,7 @@ from evalstone.questions import FindUsefulPassages, ListClaims, MiniCheck, RateP
 from evalstone.questions.base import Question
 from tests.fakes import QUESTION_KINDS, material_fields, question_of
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = pytest.mark.slow
 
 MEGABYTE = 1_000_000
 FENCED = [kind for kind in QUESTION_KINDS if kind is not MiniCheck]

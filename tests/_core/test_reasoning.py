@@ -175,7 +175,6 @@ def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
     assert begins_with_reasoning("<think>\n\n</think>\n\nHi")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text",
     [

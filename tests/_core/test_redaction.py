@@ -401,7 +401,6 @@ def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> 
     assert secrets.masked("the token: testing") == "the token: ***"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text",
     [

@@ -181,7 +181,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("read", [words, sentences])
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.slow

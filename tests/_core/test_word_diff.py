@@ -118,7 +118,6 @@ def test_a_shortened_difference_has_the_changes_and_some_words_around_them() -> 
     assert [(kind, len(text)) for kind, text in long.pieces] == [("removed", 101), ("added", 101), ("gap", 0)]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("kind", ["one word", "every word", "no spaces", "one word, often"])
 def test_texts_of_megabytes_take_less_than_two_seconds(kind: str) -> None:
     draw = random.Random(1)

@@ -30,7 +30,6 @@ from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets import sample_from
 from evalstone.targets import Answer
 
-pytestmark = pytest.mark.no_cover
 QUESTION = "How is Bern?"
 
 

@@ -33,8 +33,7 @@ from evalstone.errors import DataError, TargetError
 from evalstone.targets.answers import answer_of
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parent / "transcripts"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

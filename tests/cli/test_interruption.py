@@ -28,7 +28,6 @@ MOMENTS = 10
 # Other tests run the same commands, and tracing doubles the time of these.
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.no_cover,
     pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX"),
 ]
 

@@ -26,8 +26,6 @@ from evalstone.run.plan import Plan
 from tests.cli.conftest import Done, Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
 
 KEYS = {
     "environment": "sk-env-0f4c&<8>\"e'1",

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from evalstone.datasets import FIELD_NAMES, load
 from evalstone.errors import ConfigError
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
 
 WORDS = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
 KEYS = st.sampled_from(

@@ -81,7 +81,6 @@ SAMPLES = st.builds(
 )
 
 
-@pytest.mark.no_cover
 @settings(deadline=None)
 @given(st.lists(SAMPLES, min_size=1, max_size=5, unique_by=lambda sample: sample.id))
 def test_samples_read_back_as_what_they_were(tmp_path_factory: pytest.TempPathFactory, samples: list[Sample]) -> None:

@@ -277,7 +277,6 @@ LONG = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("context", LONG)
 @pytest.mark.parametrize("output", LONG)
 def test_a_long_output_against_a_long_passage_takes_seconds_at_most(output: str, context: str):

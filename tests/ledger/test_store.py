@@ -162,7 +162,6 @@ def test_opening_a_new_ledger_waits_for_another_process_as_long_as_it_says(
         assert 0.9 < time.monotonic() - began < 1.7
 
 
-@pytest.mark.no_cover
 def test_writing_stays_cheap(tmp_path: Path) -> None:
     answers = [answer(n, reply='{"claims": ["' + "a claim of some words " * 10 + '"]}') for n in range(1000)]
     written = records("r1", *(record(str(n)) for n in range(500)))

@@ -12,8 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from tests.hostile_serving import HostileServer, http, serving_hostile
 from tests.odd_replies import batch_cases, read_batch, read_reply, replies
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
 
 CASES = 200
 

@@ -243,7 +243,6 @@ except Exception as error:
 """
 
 
-@pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from Linux")
 @pytest.mark.parametrize("kind", ["endless", "bomb"])
 @pytest.mark.slow

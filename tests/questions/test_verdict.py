@@ -196,7 +196,6 @@ def test_a_reply_that_is_neither_or_both_is_undecided(reply: str) -> None:
     assert read_yes_no(reply) is None
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "piece", ["yes ", "<think>", "</think>", "answer: ", " ", "```\n", "the ", "\u0301", "(", "\n"]
 )

@@ -294,7 +294,6 @@ def test_a_skip_without_an_answer_of_the_judge_is_a_failure() -> None:
     assert gate(run, min={"given": 0.5}, missing="failed").decisions[0].missing == 1
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_bad_samples_that_fail_more_often_make_no_wrong_pass() -> None:
     """40% of the gates passed wrongly when missing scores were left out."""

@@ -155,7 +155,6 @@ def test_a_look_is_a_whole_number(look: object) -> None:
     assert raised.value.field == "look"
 
 
-@pytest.mark.no_cover
 def test_following_the_advice_passes_wrongly_in_at_most_5_percent() -> None:
     """With every look at 5%, as without `look`, it is 8 to 11% at the second look and 19% at the sixth."""
     source, wrong = np.random.default_rng(14), 0

@@ -42,8 +42,6 @@ from tests.run.batch_runs import Call
 from tests.scorers.variants import FULL
 from tests.serving import Response, Server, asked_in, completion, filled, serving
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
 
 A = TypeVar("A")
 

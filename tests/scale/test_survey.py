@@ -75,7 +75,6 @@ def test_default_ids_avoid_ids_of_ones_own(tmp_path: Path) -> None:
     assert surveyed(written(tmp_path, a=text)).renamed == {1: f"{own}-3", 2: f"{own}-4"}
 
 
-@pytest.mark.no_cover
 def test_many_equal_samples_are_named_in_a_short_time(tmp_path: Path) -> None:
     """Each with a pass over the others would take 30 s."""
     (file,) = find_all(str(written(tmp_path, a='{"output": "x"}\n')))

@@ -40,8 +40,7 @@ from tests.refusals import refused
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 from tests.serving import resolved
 
-# Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = pytest.mark.slow
 
 MADE_ALONE = {
     name: kind

@@ -72,7 +72,6 @@ def test_alpha_refuses_an_unknown_level_and_ratings_without_an_order():
     assert (raised.value.field, raised.value.value, raised.value.allowed) == ("ordinal ratings", "a", "finite numbers")
 
 
-@pytest.mark.no_cover
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8))
 def test_all_coefficients_are_at_most_one_and_one_where_all_agree(rows: list[tuple[int, int, int]]):
@@ -133,7 +132,6 @@ def test_weighted_kappa_by_hand():
     assert value(cohen_kappa(first, second, weights="quadratic")) == pytest.approx(1 - 4 / 20)
 
 
-@pytest.mark.no_cover
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
 @example([(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)])
@@ -170,7 +168,6 @@ def test_weighted_kappa_of_continuous_scores_has_limits_and_words_have_none():
     assert (raised.value.field, raised.value.value, raised.value.near) == ("weights", "lineal", ("linear",))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("share", "truth", "least"), [(0.5, 0.8, 55), (0.8, 0.95, 55), (0.95, 0.4, 51)])
 def test_the_limits_of_kappa_hold_also_with_skewed_margins_and_near_full_agreement(
     share: float, truth: float, least: int

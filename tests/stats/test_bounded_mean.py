@@ -99,7 +99,6 @@ def test_what_was_not_seen_counts_at_the_share_that_makes_it_likeliest(values: l
     assert found.p_value(m, 1) == pytest.approx(min(likeliest, gaffke), rel=0.01, abs=1e-12)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", CASES)
 def test_p_values_rise_with_the_mean_that_they_test(name: str) -> None:
     found = CASES[name]
@@ -226,7 +225,6 @@ def similarities(source: np.random.Generator, n: int) -> list[float]:
     return source.beta(9, 1, n).tolist()
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("draw", "mean"), [(rare_zeros, 0.9275), (claims, 0.9), (similarities, 0.9)])
 @pytest.mark.parametrize("n", [8, 30])
 def test_intervals_cover_and_tests_err_as_they_say(

@@ -81,7 +81,6 @@ def test_a_pass_rate_that_the_judges_errors_do_not_explain_is_not_corrected(pass
     assert all(unlike[name][1] < 0.8 < unlike[name][2] for name in ("sensitivity", "specificity"))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("passed", "n"), [(0, 1), (1, 1), (3, 7), (150, 200)])
 def test_all_small_counts_have_a_rate_within_its_limits_or_a_reason_for_none(passed: int, n: int) -> None:
     for tp, fn, tn, fp in itertools.product(range(6), repeat=4):

@@ -62,7 +62,6 @@ def test_a_decision_carries_its_numbers() -> None:
     assert verdicts(rate("answers", round(55 / 60 * n), n, 0.85)) == ["pass"]
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_limits_agree_with_verdicts() -> None:
     source = np.random.default_rng(2)
@@ -176,7 +175,6 @@ def test_groups_make_a_criterion_less_certain() -> None:
     assert grouped.more_samples is not None
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_a_gate_is_wrong_no_more_often_than_it_says() -> None:
     source = np.random.default_rng(3)

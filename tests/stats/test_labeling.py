@@ -69,7 +69,6 @@ def test_the_next_label_goes_where_it_lowers_the_variance_most() -> None:
     assert sum(place >= 50 for place in chosen) == 5
 
 
-@pytest.mark.no_cover
 def test_labels_of_earlier_rounds_do_not_tilt_the_mean() -> None:
     # Were strata with equal first labels left alone, the mean of passes would be 0.013 too high here.
     source, errors = np.random.default_rng(1), list[float]()

@@ -23,7 +23,6 @@ def test_benjamini_and_hochberg_worked_by_hand() -> None:
     assert benjamini_hochberg(P) == pytest.approx((0.02, 0.04, 0.04, 0.02))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("count", [1, 2, 5, 30])
 @pytest.mark.parametrize("power", [1, 6])
 def test_adjusted_values_are_those_of_statsmodels(count: int, power: int) -> None:

@@ -43,7 +43,6 @@ POPULATIONS: dict[str, Draw] = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_plans_for_scores_have_the_power_that_was_asked_for(name: str) -> None:
     source = np.random.default_rng(4)
@@ -57,7 +56,6 @@ def test_plans_for_scores_have_the_power_that_was_asked_for(name: str) -> None:
     assert 0.8 - 0.1 < shown < 0.8 + 0.1  # 3.5 standard errors
 
 
-@pytest.mark.no_cover
 def test_a_range_holds_the_samples_that_are_truly_needed() -> None:
     source = np.random.default_rng(6)
     truly = samples_needed(Changes(0.3), 0.1)
@@ -124,7 +122,6 @@ def test_the_direction_in_which_missing_scores_take_more_is_planned() -> None:
     assert numbers(anything)[1] > numbers(one)[1]
 
 
-@pytest.mark.no_cover
 def test_plans_with_missing_scores_have_the_power_that_was_asked_for() -> None:
     source = np.random.default_rng(8)
 

@@ -53,7 +53,6 @@ def coverage(rate: float, count: int, replications: int) -> float:
     return holds / replications
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("rate", "count"), [(0.97, 10), (0.97, 20), (0.97, 30), (0.5, 10)])
 def test_few_labels_cover_high_pass_rates_too(rate: float, count: int) -> None:
     assert coverage(rate, count, 80) > 0.92  # 0.82 to 0.88 with limits by the labels' spread

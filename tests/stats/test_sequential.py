@@ -55,7 +55,6 @@ def test_ranges_do_not_matter_to_a_verdict() -> None:
     assert plain[0] == "pass"
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_a_gate_that_is_looked_at_after_every_sample_is_wrong_no_more_often_than_it_says() -> None:
     source = np.random.default_rng(2)

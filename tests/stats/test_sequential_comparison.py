@@ -113,7 +113,6 @@ def test_a_regression_where_lower_is_better_passes_below_the_margin() -> None:
     assert (found.verdict, found.lower_is_better, found.threshold, found.p_fail) == ("pass", True, 0.1, 1)
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_equal_systems_hardly_ever_get_a_verdict_however_often_it_is_looked_at() -> None:
     source = np.random.default_rng(4)

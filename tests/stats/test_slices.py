@@ -147,7 +147,6 @@ def test_a_short_tail_has_no_p_value_of_0() -> None:
     assert found.p_value > 0.05
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("clusters", "layout"), [(20, "whole clusters"), (8, "across the clusters")])
 @pytest.mark.slow
 def test_few_clusters_of_skewed_scores_are_seldom_called_worse(clusters: int, layout: str) -> None:
@@ -312,7 +311,6 @@ def calls_of(n: int, groups: list[int] | None) -> int:
     return calls
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("clustered", [False, True])
 @pytest.mark.slow
 def test_the_work_on_many_slices_is_in_proportion_to_the_samples(clustered: bool) -> None:

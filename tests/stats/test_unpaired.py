@@ -82,7 +82,6 @@ def test_what_does_not_fit_is_refused() -> None:
         compare_unpaired([0.5], [0.5], confidence=1.5)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.97])
 def test_runs_of_equal_pass_rates_seldom_differ(rate: float) -> None:
     source, times = np.random.default_rng(4), 60

@@ -201,7 +201,6 @@ def test_trials_that_share_their_judgments_do_not_differ_by_the_judge():
     assert _means(trial_components(table, answers=own)) == _means(trial_components(table))
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_components_are_unbiased_where_trials_share_their_judgments():
     # Trials answer "low" or "high", of which each text is judged three times: 0.2 apart, so with a variance of 0.01.
@@ -227,7 +226,6 @@ def test_components_are_unbiased_where_trials_share_their_judgments():
     }
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_samples_take_nothing_of_the_judge_where_those_with_more_trials_have_more_judgments():
     # Every score is 0 or 1 by chance. In half of the samples one answer is scored once, in the others five answers are
@@ -252,7 +250,6 @@ def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution()
     assert found.notes == (note("variance_below_zero", "caution", components=("trials",)),)
 
 
-@pytest.mark.no_cover
 def test_components_of_trials_are_unbiased_where_judgments_and_trials_are_missing():
     source, sums = random.Random(4), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
     for _ in range(3):

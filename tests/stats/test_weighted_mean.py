@@ -134,7 +134,6 @@ def test_the_interval_and_the_gate_hold_where_heavy_samples_fail_more() -> None:
     assert passed <= 0.09 * turns
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_intervals_and_gates_hold_where_long_conversations_fail_more() -> None:
     source = np.random.default_rng(7)
@@ -162,7 +161,6 @@ def test_intervals_and_gates_hold_where_long_conversations_fail_more() -> None:
     assert max(passed, failed) <= 0.07 * turns  # 5 % and two standard errors
 
 
-@pytest.mark.no_cover
 def test_bins_of_many_weighted_values_keep_the_mean() -> None:
     source = np.random.default_rng(3)
     values, weights = source.beta(9, 1, 3000).tolist(), np.exp(source.normal(size=3000)).tolist()
@@ -174,7 +172,6 @@ def test_bins_of_many_weighted_values_keep_the_mean() -> None:
     assert found.p_value(low, 1, share=SHARE) == pytest.approx(0.025, rel=1e-3)
 
 
-@pytest.mark.no_cover
 def test_bins_of_repeated_values_have_the_weight_of_each() -> None:
     source = np.random.default_rng(3)
     values, weights = source.beta(9, 1, 3000).tolist(), np.exp(source.normal(size=3000)).tolist()

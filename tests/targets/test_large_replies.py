@@ -95,7 +95,6 @@ def test_braces_in_texts_are_no_objects(kind: str, tmp_path: Path) -> None:
         assert asyncio.run(call(target)).output == code
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_the_time_to_refuse_an_unknown_shape_grows_with_its_size_not_with_its_square() -> None:
     def seconds(size: int) -> float:

@@ -290,7 +290,6 @@ def test_a_case_without_an_answer_or_a_verdict_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_file_is_read_in_a_time_that_grows_with_it(tmp_path: Path) -> None:
     def seconds(cases: int) -> float:
         scored = {"name": "Bias", "threshold": 0.5, "score": 1.0, "success": True}

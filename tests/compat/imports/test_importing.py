@@ -296,7 +296,6 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("w") as file:

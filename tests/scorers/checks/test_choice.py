@@ -213,7 +213,6 @@ def test_a_statement_at_the_end_decides(before: str, letter: str):
     assert choice_in(f"{before}\n\nThe answer is ({letter}).", "ABCD") == letter
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_long_texts_take_linear_time():
     started = time.process_time()

@@ -270,7 +270,6 @@ def test_any_answer_has_a_score(output: str, expected: int):
     assert outcome.value in (0, 1)
 
 
-@pytest.mark.no_cover
 @pytest.mark.slow
 def test_long_texts_take_linear_time():
     started = time.process_time()
