@@ -25,7 +25,6 @@ SAMPLES = 30
 CONCURRENCY = 4
 MOMENTS = 10
 
-# Other tests run the same commands, and tracing doubles the time of these.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX"),

@@ -26,7 +26,6 @@ from evalstone.run.plan import Plan
 from tests.cli.conftest import Done, Evalstone
 from tests.serving import Response, Server, completion, obliging, serving
 
-
 KEYS = {
     "environment": "sk-env-0f4c&<8>\"e'1",
     "inline": "sk-inline-77b2a",

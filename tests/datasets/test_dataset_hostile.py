@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from evalstone.datasets import FIELD_NAMES, load
 from evalstone.errors import ConfigError
 
-
 WORDS = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
 KEYS = st.sampled_from(
     [

@@ -19,7 +19,6 @@ from tests.serving import Server
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc"),
-    # Other tests reach the same lines, and tracing doubles the time of these.
 ]
 
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]

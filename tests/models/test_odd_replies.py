@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from tests.hostile_serving import HostileServer, http, serving_hostile
 from tests.odd_replies import batch_cases, read_batch, read_reply, replies
 
-
 CASES = 200
 
 

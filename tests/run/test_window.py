@@ -42,7 +42,6 @@ from tests.run.batch_runs import Call
 from tests.scorers.variants import FULL
 from tests.serving import Response, Server, asked_in, completion, filled, serving
 
-
 A = TypeVar("A")
 
 WINDOW = 4096
