@@ -23,13 +23,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import slipcover
-from slipcover.config import read_config
-from slipcover.importer import SlipcoverLoader
+
+slipcover: Any = importlib.import_module("slipcover")  # its types are in parts unknown
+config_file: Any = importlib.import_module("slipcover.config")
+importer: Any = importlib.import_module("slipcover.importer")
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "evalstone"
-_settings: dict[str, Any] = read_config(ROOT / "pyproject.toml")
+_settings: dict[str, Any] = config_file.read_config(ROOT / "pyproject.toml")
 
 
 class _Finder(MetaPathFinder):
@@ -37,7 +38,7 @@ class _Finder(MetaPathFinder):
     rewrite."""
 
     def __init__(self) -> None:
-        self.coverage = slipcover.Slipcover(
+        self.coverage: Any = slipcover.Slipcover(
             branch=True, exclude_lines=[*slipcover.slipcover.DEFAULT_EXCLUDE, *_settings["exclude-also"]]
         )
 
@@ -48,7 +49,7 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.origin and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = SlipcoverLoader(self.coverage, spec.loader, spec.origin)
+            spec.loader = importer.SlipcoverLoader(self.coverage, spec.loader, spec.origin)
         return spec
 
 
@@ -77,7 +78,7 @@ def pytest_testnodedown(node: Any) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand over what this worker has measured, or fail where the processes together have covered too little."""
-    measured = _finder.coverage.get_coverage()
+    measured: Any = _finder.coverage.get_coverage()
     if _worker is not None:
         session.config.workeroutput[PACKAGE] = json.dumps(measured)  # type: ignore[attr-defined]
         return
