@@ -21,7 +21,7 @@ QUICK := --hypothesis-profile=quick -m "not slow"
 # A first case shows what another library or Python breaks.
 FIRST := $(QUICK) --cases 2
 
-.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static audit format bench docs site package
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama test-ray test-engines check static environments audit format bench docs site package
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -56,6 +56,9 @@ attack: .venv/all
 test-lowest: .tools/lowest/ready
 	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(FIRST) \
 		$(WITH_DEPENDENCIES)
+
+# What the tests of .ci/run need, in three environments.
+environments: .venv/all .tools/lowest/ready $(if $(NEWER),.tools/newer/ready)
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER

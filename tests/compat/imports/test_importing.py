@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import time
 import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -299,16 +298,14 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("w") as file:
-        file.writelines(large(20_000))
-    began = time.process_time()
-    (run,) = import_results(path, ledger=None)
-    assert time.process_time() - began < 20
-    assert (run.n_samples, run["llm-rubric"].n_score) == (20_000, 20_000)
-    assert not [each for each in run.notes if each.kind == "printed_differs"]
+        file.writelines(large(2_000))
     tracemalloc.start()
-    import_results(path, ledger=None)
-    assert tracemalloc.get_traced_memory()[1] < 60e6
+    (run,) = import_results(path, ledger=None)
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    assert peak < 14e6  # it is 11e6; where all rows are kept, 19e6
+    assert (run.n_samples, run["llm-rubric"].n_score) == (2_000, 2_000)
+    assert not [each for each in run.notes if each.kind == "printed_differs"]
 
 
 def test_systems_with_the_same_answers_and_scores_are_runs_of_their_own(tmp_path: Path) -> None:
