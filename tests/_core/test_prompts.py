@@ -17,7 +17,7 @@ from tests.fakes import QUESTION_KINDS, material_fields, question_of
 
 pytestmark = pytest.mark.slow
 
-MEGABYTE = 1_000_000
+LONG = 300_000
 FENCED = [kind for kind in QUESTION_KINDS if kind is not MiniCheck]
 every_question = pytest.mark.parametrize("kind", FENCED, ids=lambda kind: kind.kind)
 
@@ -281,22 +281,22 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("pattern", HEAVY.values(), ids=HEAVY)
-@pytest.mark.parametrize("size", [50_000, MEGABYTE])
-def test_a_megabyte_of_anything_is_rendered_in_linear_time(pattern: str, size: int):
+@pytest.mark.parametrize("size", [50_000, LONG])
+def test_anything_long_is_rendered_in_linear_time(pattern: str, size: int):
     text = "<<" + pattern * (size // len(pattern))
     for question in (ListClaims(text=text), VerifyClaims(claims=(text,), context=())):
         started = time.process_time()
         taken_apart(rendered(question))
-        assert time.process_time() - started < 10 * max(size / MEGABYTE, 0.25)
+        assert time.process_time() - started < 10 * size / 1e6 + 1
 
 
 @every_question
-def test_every_question_takes_a_megabyte_in_each_material(kind: type[Question[Any]]):
-    question = question_of(kind, "Ada <wrote> it. " * (MEGABYTE // 16), items=1)
+def test_every_question_takes_a_long_text_in_each_material(kind: type[Question[Any]]):
+    question = question_of(kind, "Ada <wrote> it. " * (LONG // 16), items=1)
     started = time.process_time()
     taken_apart(rendered(question))
     assert len(question.fingerprint) == 32
-    assert time.process_time() - started < 10 * len(material_fields(kind))
+    assert time.process_time() - started < 3 * len(material_fields(kind))
 
 
 def test_instructions_come_with_the_rule_about_fences():
@@ -501,9 +501,9 @@ def test_a_template_that_is_taken_fills_exactly_the_holes_that_were_asked_for(te
     assert fence("a", "x") in prompt.render({"a": "x"})[1]
 
 
-def test_a_template_of_a_megabyte_is_read_in_linear_time():
+def test_a_long_template_is_read_in_linear_time():
     for pattern in ("{", "{{", "{ ", "\\{", "{a", "{{a"):
         started = time.process_time()
         with pytest.raises(PromptError):
-            Prompt.parse(pattern * (MEGABYTE // len(pattern)), placeholders=["b"])
+            Prompt.parse(pattern * (LONG // len(pattern)), placeholders=["b"])
         assert time.process_time() - started < 20

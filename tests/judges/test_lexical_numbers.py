@@ -293,30 +293,30 @@ def test_any_text_has_numbers_and_reading_its_tokens_again_changes_no_number(tex
         assert all(numbers(each)) or not numbers(each)
 
 
-MEGABYTE = 1_000_000
+LONG = 300_000
 HOSTILE = {
-    "number words": "hundred million and " * (MEGABYTE // 20),
-    "ones": "one " * (MEGABYTE // 4),
-    "months": "May March " * (MEGABYTE // 10),
-    "billions": "2bn " * (MEGABYTE // 4),
-    "digits": "9" * MEGABYTE,
-    "dates": "2021-03-" * (MEGABYTE // 8),
-    "slashes": "1/" * (MEGABYTE // 2),
-    "Chinese numerals": "三" * MEGABYTE,
-    "Chinese units": "十百千万亿" * (MEGABYTE // 5),
-    "Chinese dates": "3月" * (MEGABYTE // 2),
-    "units": "5kg 3 m " * (MEGABYTE // 8),
-    "joined units": "5kg" * (MEGABYTE // 3),
-    "separators": "1," * (MEGABYTE // 2),
-    "centuries": "19th and " * (MEGABYTE // 9) + "20th centuries",
-    "times": "once a twice " * (MEGABYTE // 13),
-    "percent signs": "%" * MEGABYTE,
-    "noise": "".join(random.Random(0).choices("1 .,/-%三十月一年第 aone", k=MEGABYTE)),
+    "number words": "hundred million and " * (LONG // 20),
+    "ones": "one " * (LONG // 4),
+    "months": "May March " * (LONG // 10),
+    "billions": "2bn " * (LONG // 4),
+    "digits": "9" * LONG,
+    "dates": "2021-03-" * (LONG // 8),
+    "slashes": "1/" * (LONG // 2),
+    "Chinese numerals": "三" * LONG,
+    "Chinese units": "十百千万亿" * (LONG // 5),
+    "Chinese dates": "3月" * (LONG // 2),
+    "units": "5kg 3 m " * (LONG // 8),
+    "joined units": "5kg" * (LONG // 3),
+    "separators": "1," * (LONG // 2),
+    "centuries": "19th and " * (LONG // 9) + "20th centuries",
+    "times": "once a twice " * (LONG // 13),
+    "percent signs": "%" * LONG,
+    "noise": "".join(random.Random(0).choices("1 .,/-%三十月一年第 aone", k=LONG)),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_megabyte_of_hostile_text_takes_seconds_at_most(kind: str):
+def test_long_hostile_text_takes_seconds_at_most(kind: str):
     started = time.process_time()
     numbers(HOSTILE[kind])
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 6
