@@ -48,4 +48,4 @@ def test_a_known_vulnerability_fails_and_a_service_that_is_away_does_not(
     assert (done.returncode != 0) is fails
     assert said in done.stderr
     assert (tmp_path / "log").read_text().startswith("audit --frozen")
-    assert "make audit\n" in (ROOT / ".ci" / "run").read_text()
+    assert re.search(r"^make .*\baudit\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

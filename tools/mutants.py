@@ -327,9 +327,7 @@ def sample(bench: Bench, path: str, tests: Sequence[str], size: int | None, seed
     total = len(mutants)
     if size is not None and size < total:
         mutants = sorted(random.Random(seed).sample(mutants, size), key=lambda mutant: (mutant.path, mutant.line))
-    seconds, covering = bench.baseline(
-        tests, "--cov=evalstone", "--cov-context=test", "--cov-report=", "--cov-fail-under=0"
-    )
+    seconds, covering = bench.baseline(tests, "--cov=evalstone", "--cov-context=test", "--cov-report=")
     results = bench.run_all(mutants, covering, 3 * seconds + 10)
     dead = sum(result != "survived" for _, result in results)
     of = f"{len(results)} of {total} mutants" if len(results) < total else f"{total} mutants"

@@ -14,7 +14,10 @@ from evalstone.ledger.store import Ledger
 pytest_plugins = ["pytester"]
 
 CAPITALS = {"paris": "France", "oslo": "Norway", "rome": "Italy", "lima": "Peru"}
-ALONE = tuple(word for name in ("cacheprovider", "hypothesispytest", "cov", "xdist") for word in ("-p", f"no:{name}"))
+ALONE = (
+    *(word for name in ("cacheprovider", "hypothesispytest", "cov", "xdist") for word in ("-p", f"no:{name}")),
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+)
 """Plugins that take longer to load than a test here."""
 AGENT = """
 import pytest
