@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,11 +177,31 @@ def test_labels_that_aligned_the_primary_show_nothing(tmp_path: Path) -> None:
     assert shown.labeled == N  # it is the primary that is shown to keep to the risk
 
 
-def test_samples_of_a_cluster_that_aligned_the_primary_show_nothing() -> None:
-    cascade, sure = keeping_all(Cascade(CHEAP, DEAR)), {"kind": "cascade", "escalated": 0.0, "probability": 0.95}
+def sure_of(names: Iterable[str], cascade: Cascade) -> list[Record]:
+    """Records of samples that the primary decides alone."""
+    sure = {"kind": "cascade", "escalated": 0.0, "probability": 0.95}
     call = JudgeCall(question="q", fingerprint="f", judge=cascade.identity, answer=1, detail=sure)
-    names = [f"s{n}" for n in range(100)]
-    records = [Record(sample_id=one, scorer="s", signature="s@1", outcome=Score(1.0), calls=(call,)) for one in names]
-    clusters = {name: "one" if n < 10 else "" for n, name in enumerate(names)}
-    found = certify(cascade, records, dict.fromkeys(names, True), clusters, 0.1, aligned_with={"s0", "s20"})
+    return [Record(sample_id=one, scorer="s", signature="s@1", outcome=Score(1.0), calls=(call,)) for one in names]
+
+
+def test_samples_of_a_cluster_that_aligned_the_primary_show_nothing() -> None:
+    cascade, names = keeping_all(Cascade(CHEAP, DEAR)), [f"s{n}" for n in range(100)]
+    records, right = sure_of(names, cascade), dict.fromkeys(names, True)
+    clusters = {name: "one" if n < 10 else "" for n, name in enumerate([*names, "not scored"])}
+    found = certify(cascade, records, right, clusters, 0.1, aligned_with={"s0", "s20", "not scored"})
     assert found.labeled == 100 - 10 - 1
+    said = "the 2 labels that it was aligned with and the 9 of the same clusters show nothing;"
+    with pytest.raises(ConfigError, match=said):
+        certify(cascade, records, right, clusters, 0.01, aligned_with={"s0", "s20", "not scored"})
+    with pytest.raises(ConfigError, match="the 1 label that it was aligned with show"):
+        certify(cascade, records, right, clusters, 0.01, aligned_with={"s20"})
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_neither_the_order_of_a_cluster_nor_who_was_right_says_which_sample_counts(first: bool) -> None:
+    cascade, names = keeping_all(Cascade(CHEAP, DEAR)), [f"s{n}" for n in range(400)]
+    clusters = {name: f"group {n // 2}" for n, name in enumerate(names)}
+    right = {name: (n % 2 == 0) == first for n, name in enumerate(names)}
+    found = certify(cascade, sure_of(names, cascade), right, clusters, 0.7)
+    assert (found.labeled, found.kept) == (200, 200)
+    assert 70 < found.wrong < 130  # a half of 200, within four standard deviations

@@ -57,7 +57,8 @@ def certify(
     for record in records:
         if record.sample_id in right:
             groups.setdefault(_cluster(record.sample_id, clusters), []).append(record)
-    known = [groups.pop(cluster, []) for cluster in {_cluster(name, clusters) for name in aligned_with}]
+    of_aligned = {_cluster(name, clusters) for name in aligned_with}
+    known = [groups.pop(cluster) for cluster in of_aligned if cluster in groups]
     # The choice must not depend on who was right.
     alone = [listed[int(content_hash(name)[:8], 16) % len(listed)] for name, listed in groups.items()]
     probabilities = [_probability(record, cascade.identity) for record in alone]
@@ -66,8 +67,10 @@ def certify(
         return found
     left = sum(map(len, groups.values()))
     of_clusters = "" if len(alone) == left else f" (one of each of {len(alone)} clusters counts)"
-    n_known = sum(map(len, known))
-    of_known = f"; the {count(n_known, 'label')} that it was aligned with show nothing" if n_known else ""
+    n_aligned = sum(record.sample_id in aligned_with for listed in known for record in listed)
+    n_beside = sum(map(len, known)) - n_aligned
+    beside = f" and the {n_beside} of the same clusters" if n_beside else ""
+    of_known = f"; the {count(n_aligned, 'label')} that it was aligned with{beside} show nothing" if known else ""
     raise ConfigError(
         f"the labels don't show for any threshold that at most {risk:.1%} of the samples that "
         f"{cascade.primary.identity} decides alone are judged wrongly: {why_not_certified(probabilities, wrong, risk)}"
