@@ -117,7 +117,8 @@ def test_every_question_is_closed_or_open_and_a_closed_one_reads_any_answer(kind
     for decision in closed.decisions:
         assert decision.instructions.endswith(DATA_RULE)
         assert len(decision.options) >= 2
-        assert not any(word in decision.instructions for word in ("in this order:", "reason:", "lacking:", "{{", "<<"))
+        said = f"{decision.instructions} {decision.options}".lower()
+        assert not any(word in said for word in ("in this order:", "reason", "lacking", "passages:", "{{", "<<"))
         # The others say it of the key, which is in the instructions.
         assert all(decision.options.values()) or kind in (JudgeAlignment, JudgePlan, JudgeRequests)
     for place in range(2):  # the first and the second option of each
@@ -367,6 +368,19 @@ def test_the_better_answer_is_a_choice_with_its_tie() -> None:
     assert closed is not None
     assert [*closed.decisions[0].options] == ["first", "second", "tie"]
     assert "In the reason" not in closed.decisions[0].instructions
+
+
+def test_nothing_is_to_be_written_but_what_defines_a_label_stays() -> None:
+    claims = as_decisions(VerifyClaims(claims=("a",), context=("p",)))
+    assert claims is not None
+    assert 'another contradicts it, the verdict is "supported".\n' in claims.decisions[0].instructions
+    parts = as_decisions(JudgeAlignment(system_prompt="", request="r", answer="a", earlier_turns=""))
+    assert parts is not None
+    demanded = "or a subject to avoid? If nothing was demanded, the score is 1."
+    assert demanded in parts.decisions[1].instructions
+    plan = as_decisions(JudgePlan(task="t", plan=("p",), tools=()))
+    assert plan is not None
+    assert "Problems: each needless step.\n" in plan.decisions[3].instructions  # "yes" if there is no problem
 
 
 class Described(TypedDict):

@@ -429,13 +429,17 @@ def _outline_of(kind: type[Question[Any]], prompt: Prompt, labels: Sequence[_Lab
         return _Outline(prompt.instructions.strip(), prompt.task, {})
     keys = {part for label in labels for part in label.keys}
     options = {option for label in labels for option in label.values}
-    outline = _outline(own, frozenset({*keys, *options, *kind.explaining()}))
+    outline = _outline(own, frozenset({*keys, *options}), kind.explaining())
     return replace(outline, rules=f"{outline.rules}{added}".strip())
 
 
 @functools.lru_cache(maxsize=512)
-def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
-    """The parts of a prompt. known: the keys and labels that it may define."""
+def _outline(prompt: Prompt, known: frozenset[str], explaining: frozenset[str]) -> _Outline:
+    """The parts of a prompt, without what it wants to be written under keys that stay empty: "; name both in the
+    reason", "Lacking: each thing that is not covered."
+
+    known: The keys and labels that it may define. explaining: The keys that stay empty.
+    """
     rules: list[str] = []
     meanings: dict[str, list[str]] = {}
     within: tuple[int, str] | None = None
@@ -443,7 +447,7 @@ def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
         bullet = _BULLET.match(line)
         indent = len(line) - len(line.lstrip())
         name = (bullet[2] or bullet[3]) if bullet else ""
-        if bullet and name in known:
+        if bullet and name in known | explaining:
             if name in meanings:  # of several labels, so that it isn't known which is meant
                 return _Outline(prompt.instructions.strip(), prompt.task, {})
             within = indent, name
@@ -455,7 +459,16 @@ def _outline(prompt: Prompt, known: frozenset[str]) -> _Outline:
             if not _HOW_TO_REPLY.match(line):
                 rules.append(line)
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(rules)).strip()
-    return _Outline(text, prompt.task, {name: " ".join(lines) for name, lines in meanings.items()})
+    meaning = {name: " ".join(lines) for name, lines in meanings.items()}
+    for key in sorted(explaining):
+        text = re.sub(rf";\s[^.;]*\bin\sthe\s{key}\b[^.;]*", "", text)
+        listed = re.compile(rf" {key.capitalize()}: [^.]*\.")
+        rest = {name: listed.sub("", said) for name, said in meaning.items()}
+        others = "\n".join((text, *(said for name, said in rest.items() if name != key)))
+        # What the others name, as in "yes if there is no problem", is defined there.
+        if not re.search(rf"\b{key.removesuffix('s')}s?\b", others, re.IGNORECASE):
+            meaning = rest
+    return _Outline(text, prompt.task, meaning)
 
 
 def _decision(
