@@ -77,6 +77,7 @@ CALLS = {
     "power": "power a --baseline b",
     "runs": "runs a b --ledger l.db",
     "calibrate": "calibrate --labels labeled.jsonl -q --ledger new.db",
+    "dry run of a calibration": "calibrate --labels labeled.jsonl -j openai/gpt-5.1 -j openai/gpt-5-mini --dry-run",
     "align": "align --labels many.jsonl -s fact_check -q --ledger new.db",
     "dry run of an alignment": "align --labels many.jsonl -s fact_check -j openai/gpt-5.1 --dry-run",
     "audit": "audit labeled.jsonl --draw 4 --perturbation repeat -q --ledger new.db",
@@ -295,5 +296,9 @@ def test_the_json_of_a_dry_run_has_what_it_would_cost(folder: Path, evalstone: E
     assert row["cost"] == sum(judge["cost"] for judge in row["judges"]) > 0
     cells = json.loads(evalstone(*CALLS["dry run of an experiment"].split(), "--json").stdout)["runs"]
     assert {name: cell["samples"] for name, cell in cells.items()} == {"outputs": 60, "more": 1}
+    compared = json.loads(evalstone(*CALLS["dry run of a calibration"].split(), "--json").stdout)
+    assert [judge["judge"] for judge in compared["judges"]] == ["openai/gpt-5.1", "openai/gpt-5-mini"]
+    assert compared["cost"] == pytest.approx(sum(judge["cost"] for judge in compared["judges"]))
+    assert compared["calls"] == sum(scorer["asked"] for scorer in compared["scorers"]) > 0
     audited = json.loads(evalstone(*CALLS["dry run of an audit"].split(), "--json").stdout)
     assert (audited["samples"], audited["versions"], audited["calls"] > 0, audited["cost"] > 0) == (4, 4, True, True)

@@ -188,6 +188,41 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
         assert line | differing == one.to_dict() | differing
 
 
+@pytest.mark.parametrize(
+    ("options", "asked", "cached"),
+    [
+        ("-j panel(openai/gpt-5.1,openai/gpt-5-mini) --per-judge", [6, 0, 0], [0, 3, 3]),
+        ("-j panel(openai/gpt-5.1,openai/gpt-5-mini) --per-judge --no-cache", [6, 3, 3], [0, 0, 0]),
+        ("-j cascade(openai/gpt-5-mini,openai/gpt-5.1) --risk 0.2", [6, 0, 0], [0, 3, 3]),
+        ("-j openai/gpt-5.1 -j self_consistency(openai/gpt-5.1,repeats=3)", [3, 6], [0, 3]),
+    ],
+)
+def test_a_dry_run_counts_a_call_of_several_calibrations_once(
+    tmp_path: Path, evalstone: Evalstone, options: str, asked: list[int], cached: list[int]
+) -> None:
+    rows = [{"id": f"{n}", "output": f"Claim {n}.", "context": ["c"], "label": n % 2} for n in range(3)]
+    (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    done = evalstone("calibrate", "--labels", "l.jsonl", "-s", "fact_check", *options.split(), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr  # without a key
+    found = json.loads(done.stdout)
+    assert [line["asked"] for line in found["scorers"]] == asked
+    assert [line["cached"] for line in found["scorers"]] == cached
+    assert (found["samples"], found["calls"]) == (3, sum(asked))
+    assert not (tmp_path / ".evalstone").exists()
+
+
+def test_a_dry_run_of_a_calibration_refuses_what_the_calibration_refuses(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "l.jsonl").write_text(json.dumps(ROW | {"label": 1}), encoding="utf-8")
+    for options, problem in (
+        ("--risk 0.1", "--risk chooses the threshold of a cascade; lexical@"),
+        ("--label x", "no row has the column 'x'"),
+        ("--slice-by x", "x"),
+    ):
+        done = evalstone("calibrate", "--labels", "l.jsonl", *options.split(), "--dry-run")
+        assert done.returncode == 2, done.stdout
+        assert problem in done.stderr
+
+
 def test_several_judges_are_calibrated_and_compared(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))] * 4
     (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -31,7 +31,9 @@ from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
+    from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
+    from evalstone.scorers.base import ScorerSpec
     from evalstone.stats.classification import MeasureName
 
 
@@ -68,6 +70,7 @@ def calibrate(
     ] = None,
     ledger: options.Ledger = None,
     concurrency: options.Concurrency = 32,
+    dry_run: options.DryRun = False,
     objective: Annotated[
         str,
         option(
@@ -94,6 +97,7 @@ def calibrate(
     Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
     from evalstone.datasets.writing import write_jsonl, write_text
+    from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
     from evalstone.report.notes import clause_of
@@ -118,6 +122,30 @@ def calibrate(
     identities = [each.identity for each in judges]
     if twice := [name for name in identities if identities.count(name) > 1]:
         raise ConfigError(repeated("--judge", twice[0], f"the judge {twice[0]} is named twice"))
+    measure = cast("MeasureName", objective.replace("-", "_"))
+    if dry_run:
+        return _show_calls(
+            labels,
+            spec,
+            data=data,
+            judges=judges,
+            config=LabelConfig(
+                label=tuple(label or ()),
+                positive=tuple(positive or ()),
+                label_range=label_range,
+                label_threshold=label_threshold,
+                objective=measure,
+                calibrator=calibrator,
+            ),
+            options=JudgeOptions(
+                concurrency=concurrency, cache=cache, budget=budget, map=map, keep_reasoning=keep_reasoning
+            ),
+            slice_by=slice_by,
+            per_judge=per_judge,
+            risk=risk,
+            ledger=location,
+            outputs=outputs,
+        )
     for each in judges:
         each.check()
     resume = RESUME if cache else WITHOUT_NO_CACHE
@@ -134,7 +162,7 @@ def calibrate(
                     positive=positive or (),
                     label_range=label_range,
                     label_threshold=label_threshold,
-                    objective=cast("MeasureName", objective.replace("-", "_")),
+                    objective=measure,
                     calibrator=calibrator,
                     slice_by=slice_by,
                     map=map,
@@ -200,6 +228,18 @@ def calibrate(
             how = f"--judge {shlex.quote(named)}" if named else f"threshold={threshold}"
             screen.print(safe(f"Use the cascade with {how}.", 2000), soft_wrap=True)
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
+
+
+def _show_calls(labels: str, scorer: ScorerSpec, *, options: JudgeOptions, outputs: Outputs, **settings: Any) -> int:
+    """Show the calls and the cost of a calibration, without a call."""
+    from evalstone._core import sync
+    from evalstone.judge_quality.calibrate import estimate_calibration
+    from evalstone.results.views.estimate import Terms, estimate_view
+
+    work = sync.run(estimate_calibration(labels, scorer, options=options, **settings))
+    view = estimate_view(work, Terms(concurrency=options.concurrency, budget=options.budget))
+    present(view, formats(view, outputs, work.to_dict()))
+    return ExitCode.OK
 
 
 def align(

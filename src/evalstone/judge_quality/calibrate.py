@@ -25,9 +25,10 @@ from evalstone.judges.aligned import alignments_in, is_example
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.cascade import Cascade
 from evalstone.judges.composite import Panel
-from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.ledger.base import DEFAULT_LEDGER, Key
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
+from evalstone.results.estimate import Estimate, combined
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import save_calibration
@@ -35,6 +36,7 @@ from evalstone.results.scores import refuse_weights
 from evalstone.results.slices import SliceBy, field_name, keys_of_samples, slice_fields
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.call_prices import price_of_samples
+from evalstone.run.dry_run import estimate
 from evalstone.run.execute import execute
 from evalstone.run.plan import Plan
 from evalstone.run.planning import judge_for
@@ -211,12 +213,6 @@ async def acalibrate(
             another judge than a cascade, or no threshold is shown to keep to it, no labeled sample has a field of
             `slice_by`, or the labeled samples have unequal weights.
     """
-    check_flags(per_judge=per_judge)
-    if risk is not None:
-        check_risk(risk)
-    if (per_judge or risk is not None) and budget is not None:
-        both = (Setting("risk" if risk is not None else "per_judge"), " can't be combined with ", Setting("budget"))
-        raise ConfigError(both, "; calibrate the judges one by one")
     config = LabelConfig(
         label=texts_of(label),
         positive=texts_of(positive),
@@ -234,14 +230,8 @@ async def acalibrate(
         progress=progress,
         stop=stop,
     )
-    scorers = parse_scorers(scorer)
-    if len(scorers) != 1:
-        raise ConfigError(f"a calibration needs one scorer, not {len(scorers)}")
-    chosen = scorers[0]
-    check_names(config.objective, config.calibrator)
-    labeled, yes_from = config.read(labels, chosen, data=data, map=options.map)
-    refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
-    keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
+    work = _prepare(labels, scorer, data, config, options, slice_by, per_judge=per_judge, risk=risk)
+    labeled, chosen, yes_from, keys = work.labeled, work.scorer, work.label_threshold, work.keys
     files = _file(labels), _file(data)
 
     async def votes_of(one: Judge, run: Run, names: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
@@ -276,9 +266,8 @@ async def acalibrate(
     parsed = judge_for((chosen,), judge)
     shown = None
     if risk is not None:
-        if not isinstance(parsed, Cascade):
-            raise ConfigError(Setting("risk"), f" chooses the threshold of a cascade; {parsed.identity} is none")
-        keeping = keeping_all(parsed)
+        cascade = _cascade(parsed)
+        keeping = keeping_all(cascade)
         run = await options.run("calibration", labeled.dataset, [chosen], keeping, ledger)
         kept = _unfitted(run, chosen, labeled, yes_from, files, keys, in_ledger=ledger is not None)
         if run.stop_reason:
@@ -287,7 +276,7 @@ async def acalibrate(
         says = {pair.sample_id: kept.says_yes(pair.value) for pair in kept.pairs}
         right = {name: says[name] == truth for name, truth in truths.items() if truth is not None}
         shown = certify(keeping, run.records, right, labeled.clusters, risk, samples_aligned_with(keeping.primary))
-        parsed = replace(parsed, threshold=shown.threshold)
+        parsed = replace(cascade, threshold=shown.threshold)
     calibration = await calibrated(parsed, shown)
     if not per_judge and shown is None:
         return calibration
@@ -300,6 +289,84 @@ async def acalibrate(
     if stop is not None and stop.requested and any(each.stop_reason for each in alone):
         return calibration
     return replace(calibration, per_judge=tuple(alone))
+
+
+async def estimate_calibration(
+    labels: Samples | Mapping[str, Any],
+    scorer: ScorerSpec,
+    *,
+    data: Samples | None,
+    judges: Sequence[JudgeSpec],
+    config: LabelConfig,
+    options: JudgeOptions,
+    slice_by: SliceBy | Iterable[SliceBy] | None,
+    per_judge: bool,
+    risk: float | None,
+    ledger: str | Path | None,
+) -> Estimate:
+    """The judge calls that the calibrations of these judges make at most, without making any.
+
+    Raises:
+        DataError: As for `acalibrate`.
+        ConfigError: As for `acalibrate`.
+    """
+    work = _prepare(labels, scorer, data, config, options, slice_by, per_judge=per_judge, risk=risk)
+    found: list[Estimate] = []
+    known: set[Key] | None = set() if options.cache and ledger is not None else None
+    for each in judges:
+        parsed = judge_for((work.scorer,), each)
+        whole = parsed if risk is None else keeping_all(_cascade(parsed))
+        for one in (whole, *(parsed.members if per_judge or risk is not None else ())):
+            plan = options.plan("calibration", work.labeled.dataset, [work.scorer], one)
+            found.append(await estimate(plan, ledger=ledger if options.cache else None, known=known))
+    return combined(found)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is calibrated with which labels."""
+
+    labeled: LabeledSamples
+    label_threshold: float
+    """Labels of at least this value count as yes."""
+    scorer: Scorer
+    keys: Mapping[str, Mapping[str, str]]
+    """By slice field, the key of each sample."""
+
+
+def _prepare(
+    labels: Samples | Mapping[str, Any],
+    scorer: ScorerSpec,
+    data: Samples | None,
+    config: LabelConfig,
+    options: JudgeOptions,
+    slice_by: SliceBy | Iterable[SliceBy] | None,
+    *,
+    per_judge: bool,
+    risk: float | None,
+) -> _Work:
+    """Check the arguments and read the labels."""
+    check_flags(per_judge=per_judge)
+    if risk is not None:
+        check_risk(risk)
+    if (per_judge or risk is not None) and options.budget is not None:
+        both = (Setting("risk" if risk is not None else "per_judge"), " can't be combined with ", Setting("budget"))
+        raise ConfigError(both, "; calibrate the judges one by one")
+    scorers = parse_scorers(scorer)
+    if len(scorers) != 1:
+        raise ConfigError(f"a calibration needs one scorer, not {len(scorers)}")
+    check_names(config.objective, config.calibrator)
+    labeled, yes_from = config.read(labels, scorers[0], data=data, map=options.map)
+    refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
+    keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
+    return _Work(labeled, yes_from, scorers[0], keys)
+
+
+def _cascade(judge: Judge) -> Cascade:
+    """The judge whose threshold a risk chooses. Raises ConfigError for another than a cascade."""
+    if not isinstance(judge, Cascade):
+        raise ConfigError(Setting("risk"), f" chooses the threshold of a cascade; {judge.identity} is none")
+    return judge
 
 
 def default_threshold(scorer: Scorer) -> float:

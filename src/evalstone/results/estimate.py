@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evalstone._core.file_format import ESTIMATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.report.shown import Shown
+from evalstone.report.view import bare_judge
 from evalstone.types import Usage, total_cost
 
 if TYPE_CHECKING:
@@ -142,3 +144,16 @@ def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
             judge=line.judge, calls=before.calls + line.calls, usage=before.usage + line.usage, cost=cost
         )
     return list(sums.values())
+
+
+def combined(estimates: Sequence[Estimate]) -> Estimate:
+    """The estimates of runs with the same samples as one, with a line for each scorer of each run."""
+    first, *others = estimates
+    if not others:
+        return first
+    lines = tuple(
+        replace(line, name=f"{line.name}, {bare_judge(each.judge)}") for each in estimates for line in each.scorers
+    )
+    kinds = sum((Counter(each.kinds) for each in estimates), Counter[str]())
+    named = ", ".join(each.judge for each in estimates)
+    return replace(first, judge=named, scorers=lines, judges=tuple(by_judge(estimates)), kinds=kinds)

@@ -19,7 +19,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.decision import DecisionOrText
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
-from evalstone.ledger.base import chunks, is_there, target_scope
+from evalstone.ledger.base import Key, chunks, is_there, target_scope
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.results.estimate import Estimate, JudgeEstimate, ScorerEstimate
@@ -42,8 +42,10 @@ _CALL = {"seconds": 0.0, "cost": 0.0, "usage": {"input": 0, "output": 0}}
 """A stand-in for the `target` metadata of an answer."""
 
 
-async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
+async def estimate(plan: Plan, *, ledger: str | Path | None = None, known: set[Key] | None = None) -> Estimate:
     """Estimate a plan. The ledger is only read, and only if it exists.
+
+    known: The calls of runs before this one, whose answers will be in the ledger. Those of this plan are added.
 
     With a target, a sample's output, or else its reference, stands in for the unknown answer, in each trial. The
     ledger's answers of judges don't count then, because they are about other texts.
@@ -56,7 +58,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
 
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
-        session = _DryRunSession(plan, store if plan.target is None else None)
+        session = _DryRunSession(plan, store if plan.target is None else None, known)
         lines = tuple(ScorerEstimate(name=plan.titles[scorer.signature]) for scorer in plan.scorers)
         unknown = 0
         for sample in plan.dataset:
@@ -150,12 +152,12 @@ class _DryRunSession(Session):
 
     remembered = math.inf
 
-    def __init__(self, plan: Plan, store: Ledger | None) -> None:
+    def __init__(self, plan: Plan, store: Ledger | None, known: set[Key] | None) -> None:
         super().__init__(plan.judge)
         self.keep_reasoning = plan.keep_reasoning
         self.kinds: Counter[str] = Counter()
         self.judges: dict[str, JudgeEstimate] = {}
-        self._store = store
+        self._store, self._before = store, known
         self._line, self._has_target = ScorerEstimate(name=""), plan.target is not None
         self._all_free = not any(judge.cacheable for judge in plan.judges)
 
@@ -189,6 +191,10 @@ class _DryRunSession(Session):
         question, line, judge = call.question, self._line, _unwrapped(call.judge)
         if judge.cacheable and (stored := self._stored(call)) is not None:
             return stored
+        if judge.cacheable and self._before is not None:
+            if call.key in self._before:
+                return JudgeAnswer(value=await stand_in(question), judge=call.key.judge, source="cached")
+            self._before.add(call.key)
         asked = self.judges.setdefault(call.key.judge, JudgeEstimate(judge=call.key.judge))
         asked.calls += 1
         if judge.cacheable or self._all_free:
