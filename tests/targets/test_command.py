@@ -23,7 +23,7 @@ from evalstone import Failed, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import command as commands
 from evalstone.targets import parse_target
-from evalstone.targets.command import CommandTarget, exchange_by_threads
+from evalstone.targets.command import CommandTarget, ProcessJob
 from evalstone.types import Message, Sample
 from tests.windows import run_commands_as_windows
 
@@ -230,7 +230,7 @@ def test_what_a_process_wrote_as_it_ended_is_read_by_threads(monkeypatch: pytest
         return 0
 
     process = SimpleNamespace(stdin=io.BytesIO(), stdout=LateReader(b"1815"), stderr=io.BytesIO(), poll=poll)
-    found = exchange_by_threads(cast("subprocess.Popen[bytes]", process), b"{}", 100, threading.Event())
+    found = ProcessJob.exchange(cast("subprocess.Popen[bytes]", process), b"{}", 100, threading.Event())
     assert found == (b"1815", b"", False)
 
 

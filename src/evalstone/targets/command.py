@@ -212,21 +212,14 @@ def run_command(
 
     Raises OSError if it can't be started.
     """
-    on_windows = os.name == "nt"
-    group = windows.Job() if on_windows else ProcessGroup()
-    exchange = exchange_by_threads if on_windows else _exchange
+    group = ProcessJob() if os.name == "nt" else ProcessGroup()
     process = group.start(words, environment)
     force = True
     try:
-        stdout, stderr, too_long = exchange(process, data, max_output_bytes, canceled)
+        stdout, stderr, too_long = group.exchange(process, data, max_output_bytes, canceled)
         force = not (too_long or canceled.is_set())
     finally:
-        try:
-            group.end(process, force=force)
-        finally:
-            for pipe in () if on_windows else (process.stdin, process.stdout, process.stderr):
-                with contextlib.suppress(OSError):
-                    _open(pipe).close()
+        group.end(process, force=force)
     return Ended(process.returncode, stdout, stderr, too_long)
 
 
@@ -247,8 +240,62 @@ class ProcessGroup:
         _running.add(process.pid)
         return process
 
+    @staticmethod
+    def exchange(
+        process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
+    ) -> tuple[bytes, bytes, bool]:
+        """Write to a process and read its output, until it closes the output or ends."""
+        stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
+        pending, written, errors, size = memoryview(data), list[bytes](), b"", 0
+        with selectors.DefaultSelector() as selector:
+            for pipe, event in (
+                (stdin, selectors.EVENT_WRITE),
+                (stdout, selectors.EVENT_READ),
+                (stderr, selectors.EVENT_READ),
+            ):
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, event)
+            ended, look_at = False, time.monotonic() + _WATCH
+            while not canceled.is_set():
+                ready = selector.select(0 if ended else _WATCH)
+                for key, _ in ready:
+                    if key.fileobj is stdin:
+                        try:
+                            pending = pending[os.write(key.fd, pending[:_PIECE]) :]
+                        except BlockingIOError:
+                            continue
+                        except OSError:  # it has closed stdin, which is fine
+                            pending = pending[:0]
+                        if not pending:
+                            selector.unregister(stdin)
+                            stdin.close()
+                        continue
+                    try:
+                        piece = os.read(key.fd, _PIECE)
+                    except BlockingIOError:
+                        continue
+                    if not piece:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is stderr:
+                        errors = (errors + piece)[-_STDERR_TAIL:]
+                    else:
+                        written.append(piece)
+                        size += len(piece)
+                        if size > limit:
+                            return b"", errors, True
+                open_pipes = [key.fileobj for key in selector.get_map().values()]
+                if stdout not in open_pipes and stderr not in open_pipes:
+                    break
+                # A process in the background may keep the output open, and write to it forever.
+                if ended and (not ready or time.monotonic() > look_at):
+                    break
+                if not ended and time.monotonic() > look_at:
+                    ended, look_at = _has_ended(process), time.monotonic() + _WATCH
+            _wait(process, canceled)
+        return b"".join(written), errors, False
+
     def end(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
-        """End the processes. force: immediately."""
+        """End the processes, and close the pipes. force: immediately."""
         try:
             if not force:
                 _signal_group(process.pid, signal.SIGTERM)
@@ -259,104 +306,68 @@ class ProcessGroup:
             process.wait()
         finally:
             _running.discard(process.pid)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                with contextlib.suppress(OSError):
+                    _open(pipe).close()
 
 
-def _exchange(
-    process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
-) -> tuple[bytes, bytes, bool]:
-    """Write to a process and read its output, until it closes the output or ends."""
-    stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
-    pending, written, errors, size = memoryview(data), list[bytes](), b"", 0
-    with selectors.DefaultSelector() as selector:
-        for pipe, event in (
-            (stdin, selectors.EVENT_WRITE),
-            (stdout, selectors.EVENT_READ),
-            (stderr, selectors.EVENT_READ),
-        ):
-            os.set_blocking(pipe.fileno(), False)
-            selector.register(pipe, event)
-        ended, look_at = False, time.monotonic() + _WATCH
-        while not canceled.is_set():
-            ready = selector.select(0 if ended else _WATCH)
-            for key, _ in ready:
-                if key.fileobj is stdin:
-                    try:
-                        pending = pending[os.write(key.fd, pending[:_PIECE]) :]
-                    except BlockingIOError:
-                        continue
-                    except OSError:  # it has closed stdin, which is fine
-                        pending = pending[:0]
-                    if not pending:
-                        selector.unregister(stdin)
-                        stdin.close()
-                    continue
-                try:
-                    piece = os.read(key.fd, _PIECE)
-                except BlockingIOError:
-                    continue
-                if not piece:
-                    selector.unregister(key.fileobj)
-                elif key.fileobj is stderr:
-                    errors = (errors + piece)[-_STDERR_TAIL:]
-                else:
-                    written.append(piece)
-                    size += len(piece)
-                    if size > limit:
-                        return b"", errors, True
-            open_pipes = [key.fileobj for key in selector.get_map().values()]
-            if stdout not in open_pipes and stderr not in open_pipes:
+class ProcessJob:
+    """As `ProcessGroup`, on Windows, where pipes can't be waited for together."""
+
+    def __init__(self) -> None:
+        self._job = windows.Job()
+
+    def start(self, words: Sequence[str], environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+        """Start the process, with pipes."""
+        return self._job.start(words, environment)
+
+    @staticmethod
+    def exchange(
+        process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
+    ) -> tuple[bytes, bytes, bool]:
+        """As that of a group, with a thread for each pipe, which closes it once all that the process started ends."""
+        stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
+        written, errors = bytearray(), bytearray()
+        heard, ended = time.monotonic(), math.inf
+
+        def write() -> None:
+            with contextlib.suppress(OSError), stdin:  # it may have closed stdin, which is fine
+                pending = memoryview(data)
+                while pending:
+                    pending = pending[stdin.write(pending[:_PIECE]) :]
+
+        def read(pipe: IO[bytes], into: bytearray, most: int) -> None:
+            nonlocal heard
+            with contextlib.suppress(OSError), pipe:
+                while len(written) <= limit and (piece := pipe.read(_PIECE)):
+                    into += piece
+                    del into[:-most]
+                    heard = time.monotonic()
+
+        readers = [
+            threading.Thread(target=read, args=arguments, daemon=True)
+            for arguments in ((stdout, written, limit + _PIECE), (stderr, errors, _STDERR_TAIL))
+        ]
+        for thread in (threading.Thread(target=write, daemon=True), *readers):
+            thread.start()
+        while not canceled.is_set() and len(written) <= limit:
+            reading = next((reader for reader in readers if reader.is_alive()), None)
+            if reading is None:
                 break
-            # A process in the background may keep the output open, and write to it forever.
-            if ended and (not ready or time.monotonic() > look_at):
+            if process.poll() is not None:
+                ended = min(ended, time.monotonic())  # what it wrote last may not be read yet
+            # A process in the background may keep the output open.
+            if time.monotonic() > max(heard, ended) + _QUIET:
                 break
-            if not ended and time.monotonic() > look_at:
-                ended, look_at = _has_ended(process), time.monotonic() + _WATCH
+            reading.join(_WATCH / 4)
+        if len(written) > limit:
+            return b"", bytes(errors), True
         _wait(process, canceled)
-    return b"".join(written), errors, False
+        return bytes(written), bytes(errors), False
 
-
-def exchange_by_threads(
-    process: subprocess.Popen[bytes], data: bytes, limit: int, canceled: threading.Event
-) -> tuple[bytes, bytes, bool]:
-    """As `_exchange`, with a thread for each pipe, which closes it once all that the process started has ended."""
-    stdin, stdout, stderr = map(_open, (process.stdin, process.stdout, process.stderr))
-    written, errors = bytearray(), bytearray()
-    heard, ended = time.monotonic(), math.inf
-
-    def write() -> None:
-        with contextlib.suppress(OSError), stdin:  # it may have closed stdin, which is fine
-            pending = memoryview(data)
-            while pending:
-                pending = pending[stdin.write(pending[:_PIECE]) :]
-
-    def read(pipe: IO[bytes], into: bytearray, most: int) -> None:
-        nonlocal heard
-        with contextlib.suppress(OSError), pipe:
-            while len(written) <= limit and (piece := pipe.read(_PIECE)):
-                into += piece
-                del into[:-most]
-                heard = time.monotonic()
-
-    readers = [
-        threading.Thread(target=read, args=arguments, daemon=True)
-        for arguments in ((stdout, written, limit + _PIECE), (stderr, errors, _STDERR_TAIL))
-    ]
-    for thread in (threading.Thread(target=write, daemon=True), *readers):
-        thread.start()
-    while not canceled.is_set() and len(written) <= limit:
-        reading = next((reader for reader in readers if reader.is_alive()), None)
-        if reading is None:
-            break
-        if process.poll() is not None:
-            ended = min(ended, time.monotonic())  # what it wrote last may not be read yet
-        # A process in the background may keep the output open.
-        if time.monotonic() > max(heard, ended) + _QUIET:
-            break
-        reading.join(_WATCH / 4)
-    if len(written) > limit:
-        return b"", bytes(errors), True
-    _wait(process, canceled)
-    return bytes(written), bytes(errors), False
+    def end(self, process: subprocess.Popen[bytes], *, force: bool) -> None:
+        """End the processes. The threads then close the pipes."""
+        self._job.end(process, force=force)
 
 
 def _wait(process: subprocess.Popen[bytes], canceled: threading.Event) -> None:
