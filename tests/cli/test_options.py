@@ -250,3 +250,9 @@ def test_the_option_of_the_contributing_page_works(tmp_path: Path) -> None:
     assert run(**line).stdout == "plain,--skip\n"
     (tmp_path / "eval.toml").write_text('data = "d.jsonl"\nskip = -1\n')
     assert ": skip must" in run("run", "eval.toml").stderr
+
+
+@pytest.mark.parametrize("command", ["run", "audit", "rubrics"])
+def test_help_names_every_kind_of_data(command: str, evalstone: Evalstone) -> None:
+    shown = " ".join(evalstone(command, "--help").stdout.partition("Arguments:\n")[2].split())
+    assert shown.startswith("DATA Samples (JSON, JSONL, CSV, Parquet, Excel, or my_app:samples)")

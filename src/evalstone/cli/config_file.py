@@ -73,7 +73,7 @@ class RunConfig(Thresholds, Outputs):
         str,
         argument(
             "DATA",
-            "Samples (JSON, JSONL, CSV, Parquet, Excel, or my_app:samples), or a TOML file that describes the run.",
+            f"{options.SAMPLES}, or a TOML file that describes the run.",
             complete=FILE,
             is_path=True,
         ),

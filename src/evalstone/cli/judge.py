@@ -385,7 +385,7 @@ def _wordings(named: list[str]) -> tuple[list[str], list[str]]:
 def audit(
     data: Annotated[
         Value,
-        options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet); not needed with --list.", complete=FILE),
+        options.argument("DATA", f"{options.SAMPLES}; not needed with --list.", complete=FILE),
     ] = None,
     perturbation: Annotated[
         Values,

@@ -246,6 +246,8 @@ Values: TypeAlias = list[str] | None
 A_SCORER = "A scorer, with parameters if needed: 'context_relevance(scale=10)'."
 
 # Data
+SAMPLES = "Samples (JSON, JSONL, CSV, Parquet, Excel, or my_app:samples)"
+"""What `load` reads: the beginning of what help says of DATA."""
 MAP = option(
     "--map FIELD=COLUMN",
     "Data",

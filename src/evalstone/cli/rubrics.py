@@ -16,7 +16,7 @@ from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging
 
 
 def rubrics(
-    data: Annotated[str, options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet).", complete=FILE)],
+    data: Annotated[str, options.argument("DATA", f"{options.SAMPLES}.", complete=FILE)],
     out: Annotated[
         str, option("--out -o FILE", "Output", "Where to write the samples with their rubrics (JSONL).", complete=FILE)
     ],
