@@ -97,6 +97,20 @@ def test_where_github_looks_for_the_workflow_is_said(
     assert done.stdout.partition("Next:\n")[2].startswith(f"{enter}evalstone ci ")
 
 
+@pytest.mark.parametrize(
+    ("requirement", "said"),
+    [(None, "names git+https://github.com/evalstone/evalstone@"), ("evalstone==7.8.9", "")],
+    ids=["a folder", "an index"],
+)
+def test_a_workflow_that_installs_another_evalstone_is_said(
+    requirement: str | None, said: str, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evalstone.cli.init.requirement_elsewhere", lambda: requirement)
+    done = evalstone("init", "--kind", "rag")
+    assert done.returncode == 0, done.stderr
+    assert (said in " ".join(done.stderr.split())) if said else not done.stderr
+
+
 def test_a_folder_named_gitignore_is_in_the_way(tmp_path: Path, evalstone: Evalstone) -> None:
     (tmp_path / ".gitignore").mkdir()
     done = evalstone("init", "--kind", "rag")

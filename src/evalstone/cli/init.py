@@ -41,6 +41,8 @@ FILES: Mapping[str, str] = {
     WORKFLOW: "workflow.yml",
 }
 """The files that are written, and what they are called in the package: as text, since they aren't part of the code."""
+_INSTALLED = re.compile(r"(?<=pip install )git\+\S+")
+"""What the workflow in the package installs. It stays if nothing is known that installs this evalstone elsewhere."""
 IGNORED = ("/.evalstone/", f"/{RESULTS}/")
 """The lines of .gitignore."""
 
@@ -61,8 +63,9 @@ def init(
     project = Path(folder).expanduser()
     check_free(project, FILES)
     chosen = _asked() if kind is None else kind
-    written = write_new(project, texts(chosen))
-    _say(project, written)
+    contents = texts(chosen)
+    written = write_new(project, contents)
+    _say(project, written, _INSTALLED.search(contents[WORKFLOW]))
     return ExitCode.OK
 
 
@@ -75,7 +78,7 @@ def texts(kind: Kind) -> dict[str, str]:
     }
     found = {path: place.read_text("utf-8") for path, place in places.items() if place is not None}
     if (requirement := requirement_elsewhere()) is not None:
-        found[WORKFLOW] = re.sub(r"(?<=pip install )git\+\S+", lambda _: f'"{requirement}"', found[WORKFLOW])
+        found[WORKFLOW] = _INSTALLED.sub(lambda _: f'"{requirement}"', found[WORKFLOW])
     return found
 
 
@@ -139,13 +142,17 @@ def _ignore(file: Path) -> list[str]:
     return [file.name] if missing else []
 
 
-def _say(project: Path, written: list[str]) -> None:
-    """Print what is written, and what to do next."""
+def _say(project: Path, written: list[str], assumed: re.Match[str] | None) -> None:
+    """Print what is written, and what to do next. assumed: what the workflow installs, if it isn't this evalstone."""
     root = project.resolve()
     inside = next((parent for parent in root.parents if (parent / ".git").exists()), None)
     if inside is not None and not (root / ".git").exists():
         to_stderr(
             f"GitHub runs workflows in {inside / '.github'} only: move {WORKFLOW} there, and let it work in {root}."
+        )
+    if assumed is not None:
+        to_stderr(
+            f"GitHub can't install evalstone from where yours is: {WORKFLOW} names {assumed[0]}; check that line."
         )
     screen = console()
     screen.print(safe(f"Written: {', '.join(written)}", 2000), soft_wrap=True)
