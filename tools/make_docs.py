@@ -34,6 +34,7 @@ from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
 from evalstone.scorers.base import Scorer, summary
+from evalstone.scorers.definitions import Defined
 from evalstone.scorers.other_systems import SYSTEMS, table, title
 from evalstone.scorers.parameters import applies_another, documentation, parameters_of
 from evalstone.scorers.registry import SCORERS
@@ -403,7 +404,16 @@ def shared(text: str, before: str) -> int:
 
 def page(name: str, kind: type[Scorer]) -> str:
     """The page of one scorer."""
-    parts = [f"# {name}\n", documentation(kind) + "\n", "## Parameters\n", parameters(kind)]
+    parts = [f"# {name}\n", documentation(kind) + "\n"]
+    if not applies_another(kind):
+        fields = ", ".join(f"`{field}`" for field in kind.required_fields) or "set by its parameters"
+        asked = ", ".join(dict.fromkeys(f"`{question.kind}`" for question in kind.questions)) or "none"
+        parts.append(f"Required fields: {fields}. Judge calls: {asked}.\n")
+    parts += ["## Parameters\n", parameters(kind)]
+    if issubclass(kind, Defined) and kind.definitions:
+        formulas = {system: one.formula.replace("|", "\\|") for system, one in kind.definitions.items()}
+        rows = "\n".join(f"| `{system}` | {formula} |" for system, formula in formulas.items())
+        parts += ["## Definitions\n", f"| `definition` | formula |\n|---|---|\n{rows}\n"]
     if kind.interpretation:
         floors = [floor for floor, _ in kind.interpretation]
         meanings = [meaning for _, meaning in kind.interpretation]
