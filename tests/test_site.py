@@ -8,11 +8,13 @@ import json
 import re
 from pathlib import Path
 
+import griffe
 import pytest
 
 from evalstone.cli.app import COMMANDS
 from tests.public import public_modules
 from tools import make_site
+from tools.site_signatures import Constructors, docstrings
 
 ROOT = Path(__file__).parents[1]
 REPOSITORY = "https://example.org/code"
@@ -52,6 +54,24 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert set(make_site.sources().values()) - set(pages) - decisions == {"index.md", "contents.md", "security.md"}
 
 
+def test_what_the_list_of_pages_says_of_one_is_whole() -> None:
+    """Also if it goes on in the next line, as in llms.txt."""
+    about = {page.page: page.about for section in make_site.contents() for page in section.pages()}
+    assert about["targets.md"].endswith("record, replay or mock its tools")
+
+
+def test_a_page_that_a_docstring_names_is_a_link() -> None:
+    module = griffe.Module("m", docstring=griffe.Docstring("See docs/data.md, and docs/migrate/ragas.md."))
+    module["f"] = griffe.Function("f", docstring=griffe.Docstring("As docs/data.mdx says."))
+    Constructors().on_package(pkg=module)
+    assert [one.value for one in docstrings(module)] == [
+        "See [docs/data.md](../../data.md), and [docs/migrate/ragas.md](../../migrate/ragas.md).",
+        "As docs/data.mdx says.",
+    ]
+    pages = {module: text for module, topic, text in make_site.api_pages() if not topic}
+    assert "see [docs/scale.md](../../scale.md)" in pages["evalstone.scale"]
+
+
 def test_the_page_of_commands_has_every_command() -> None:
     text = (ROOT / "docs/which-command.md").read_text("utf-8")
     named = set(re.findall(r"evalstone ([a-z]+)", text))
@@ -82,6 +102,7 @@ def test_members_from_classes_without_a_page_are_on_those_of_their_subclasses() 
     shown = pages["evalstone.results", "Comparisons and gates"].partition("::: evalstone.results.Comparison\n")[2]
     inherited = shown.partition("\n\n")[0]
     assert "members: [to_pandas, to_polars, brief, text, to_html, to_markdown, to_csv]" in inherited
+    assert "show_bases: false" in inherited
     assert (
         "members: [truncated, text, json, events]"
         in pages["evalstone.live", ""].partition("live.Request\n")[2].partition(":::")[0]

@@ -40,6 +40,7 @@ from evalstone._core.display import count, ended
 from evalstone.live.asgi import HTTPMessage
 from evalstone.report.frames import Framed
 from evalstone.report.shown import Shown
+from tools.site_signatures import linked
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / ".site"
@@ -213,7 +214,7 @@ def contents() -> tuple[Entry, ...]:
 def _entries(text: str, named: set[str]) -> Iterator[Entry]:
     """The pages that a list or a table links to, with what the list says about them."""
     known = sources()
-    for line in text.splitlines():
+    for line in re.sub(r"\n +(?=\S)", " ", text).splitlines():  # an item of a list may have several lines
         for found in _ENTRY.finditer(line):
             source = posixpath.normpath(posixpath.join("docs", found["path"]))
             if source in named or source not in known:
@@ -240,7 +241,7 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
         ):
             if not inspect.ismodule(value := getattr(module, public)):
                 names.setdefault(id(value), []).append(public)
-        parts = [f"# {name}", inspect.getdoc(module) or ""]
+        parts = [f"# {name}", linked(inspect.getdoc(module) or "")]
         entries = {first: _entry(module, first, others) for first, *others in names.values()}
         if name not in TOPICS:
             yield name, "", "\n\n".join([*parts, *entries.values()]) + "\n"
@@ -258,8 +259,10 @@ def api_pages() -> Iterator[tuple[str, str, str]]:
 
 def _entry(module: ModuleType, first: str, others: Sequence[str]) -> str:
     shown = f"::: {module.__name__}.{first}"
-    if inherited := inherited_by(getattr(module, first)):
+    value = getattr(module, first)
+    if inherited := inherited_by(value):
         shown += f"\n    options:\n      inherited_members: [{', '.join(inherited)}]"
+        shown += "\n      show_bases: false" if set(value.__bases__) <= {*WITHOUT_A_PAGE} else ""
     aliases = [f'<a id="{module.__name__}.{other}"></a>`{other}` is another name of it.' for other in others]
     return "\n\n".join([shown, *aliases])
 

@@ -4,18 +4,22 @@
 - Scorers, questions and judges are dataclasses without a decorator that griffe knows.
 - Defaults are values, not the names that stand for them.
 - Parameters with a leading underscore are not shown: only the library passes them.
+- Names of pages in docstrings, such as docs/data.md, are links.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import griffe
 
 DEFAULTS = {"NOTHING": "None", "EMPTY": "()"}
 """Names of `_core/read_as.py` that stand for defaults."""
+_PAGE = re.compile(r"\bdocs/([\w/-]+\.md)\b")
 EMPTY = {"dict": "{}", "list": "[]", "tuple": "()", "set": "set()", "frozenset": "frozenset()"}
 
 
@@ -45,6 +49,8 @@ class Constructors(griffe.Extension):
                 made.parameters = griffe.Parameters(*shown)
                 for parameter in shown:
                     parameter.default = default(parameter.default)
+        for text in docstrings(pkg):
+            text.value = linked(text.value)
 
 
 def given(annotation: str | griffe.Expr | None) -> str | griffe.Expr | None:
@@ -85,6 +91,20 @@ def classes(module: griffe.Module | griffe.Class) -> list[griffe.Class]:
         if isinstance(member, griffe.Module | griffe.Class):
             found += classes(member)
     return found
+
+
+def linked(text: str) -> str:
+    """A docstring whose names of pages are links, from a page of the reference."""
+    return _PAGE.sub(r"[docs/\1](../../\1)", text)
+
+
+def docstrings(one: griffe.Object) -> Iterator[griffe.Docstring]:
+    """The docstrings of a module and of all that it defines."""
+    if one.docstring is not None:
+        yield one.docstring
+    for member in one.members.values():
+        if isinstance(member, griffe.Object):
+            yield from docstrings(member)
 
 
 def made_a_dataclass(one: griffe.Class) -> griffe.Decorator | None:
