@@ -58,6 +58,13 @@ def test_its_verdicts_are_shown_to_be_no_better_than_chance(url: str, tmp_path: 
     assert refused.returncode == 2
     assert "don't show for any threshold that at most 40.0% of the samples that decision(systemone/" in refused.stderr
 
+    # The judge that only splits texts can't be calibrated as a member.
+    shown = evalstone("calibrate", *labels, "--judge", judge)
+    assert shown.returncode == 0, shown.stderr
+    assert "--per-judge" not in shown.stdout
+    pair = evalstone("calibrate", *labels, "--judge", f"cascade(lexical, {judge})")
+    assert "To calibrate its members as well, add --per-judge." in pair.stdout
+
     options = ["--scorer", "fact_check", "--judge", judge, "--ledger", str(ledger), "--limit", "5"]
     done = evalstone("run", str(DEMO_DATA), *options)
     assert done.returncode == 0

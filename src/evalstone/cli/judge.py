@@ -31,6 +31,8 @@ from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
     from evalstone.scorers.base import ScorerSpec
@@ -212,7 +214,7 @@ def calibrate(
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if len(made) == 1 and judges[0].members and not (per_judge or first.risk):
+        if len(made) == 1 and _answer_alone(judges[0].members, spec) and not (per_judge or first.risk):
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files
@@ -228,6 +230,19 @@ def calibrate(
             how = f"--judge {shlex.quote(named)}" if named else f"threshold={threshold}"
             screen.print(safe(f"Use the cascade with {how}.", 2000), soft_wrap=True)
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
+
+
+def _answer_alone(members: Sequence[evalstone.Judge], spec: ScorerSpec) -> bool:
+    """Whether each of these judges can answer all questions of a scorer; False if there are none."""
+    from evalstone.scorers import parse_scorers
+
+    (scorer,) = parse_scorers(spec)
+    try:
+        for each in members:
+            each.check_questions(scorer.name, scorer.questions)
+    except ConfigError:
+        return False
+    return bool(members)
 
 
 def _show_calls(labels: str, scorer: ScorerSpec, *, options: JudgeOptions, outputs: Outputs, **settings: Any) -> int:
