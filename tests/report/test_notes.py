@@ -66,11 +66,11 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("scale_assumed", "caution", "words", tool="t", highest=80.0, scale=100.0),
-        "words: t doesn't say which scores are possible; the highest is 80, so the scale is taken to be 100; to set "
-        'it, import with scales={"words": 100}.',
+        "words: t doesn't say which scores are possible; the highest is 80, so the scale is taken to be 100; if it "
+        'is another, such as 80, import with scales={"words": 80}.',
     ),
     (
-        note("metric_unknown", "caution", tool="t", kind="no-such", place="France"),
+        note("metric_unknown", "caution", tool="t", metric="no-such", place="France"),
         "The metric no-such of t isn't known here (first in France); its scores are read as they are.",
     ),
     (
@@ -1000,6 +1000,9 @@ def test_a_note_is_plain_data() -> None:
     assert repr(given) == "note('judged_mean', 'caution', scorer='s', tested=True, settings=('labels',))"
     assert "scorer" not in note("not_ranked").to_dict()
     assert (given["tested"], given["absent"], "tested" in given, "absent" in given) == (True, None, True, False)
+    assert Note.of(data) == given
+    with pytest.raises(TypeError):
+        note("metric_unknown", "caution", kind="no-such")  # type: ignore[call-arg]  # it would hide the kind
     with pytest.raises(TypeError):
         list(given)  # type: ignore[call-overload]
 

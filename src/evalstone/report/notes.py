@@ -5,6 +5,7 @@ Each row is a clause without its capital and period. A note names settings as us
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -104,6 +105,12 @@ def _printed_with_failed(note: Note, _: FrontEnd) -> str:
     if note["what"] == "failed":
         return f"{note['tool']} counts {results} that failed as {'a score' if is_one else 'scores'}"
     return f"the {_PRINTED[note['what']]} of {note['tool']} includes {results} that failed"
+
+
+def _other_scale(note: Note) -> float:
+    """A scale that scores up to `highest` may have instead of the one that was assumed."""
+    highest = math.ceil(note["highest"])
+    return highest if highest < note["scale"] else 2 * note["scale"]
 
 
 def _printed_differs(note: Note, _: FrontEnd) -> str:
@@ -416,11 +423,11 @@ NOTES: Mapping[str, Row] = {
     "printed_differs": _printed_differs,
     "scale_assumed": lambda note, front_end: (
         f"{note['tool']} doesn't say which scores are possible; the highest is {note['highest']:g}, so the scale is "
-        f"taken to be {note['scale']:g}; to set it, import with "
-        f"{front_end.term('scales', {note.scorer: note['scale']})}"
+        f"taken to be {note['scale']:g}; if it is another, such as {_other_scale(note):g}, import with "
+        f"{front_end.term('scales', {note.scorer: _other_scale(note)})}"
     ),
     "metric_unknown": lambda note, _: (
-        f"the metric {safe(note['kind'], LONG)} of {note['tool']} isn't known here (first in "
+        f"the metric {safe(note['metric'], LONG)} of {note['tool']} isn't known here (first in "
         f"{safe(note['place'], LONG)}); its scores are read as they are"
     ),
     "direction_unsure": lambda note, _: (

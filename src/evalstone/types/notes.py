@@ -73,6 +73,6 @@ def of_scorer(notes: Iterable[Note], scorer: str) -> list[Note]:
     return [replace(each, scorer=scorer) for each in notes]
 
 
-def note(kind: str, severity: Severity = "fact", /, scorer: str = "", **values: NoteValue) -> Note:
-    """A note with these values."""
+def note(kind: str, severity: Severity = "fact", scorer: str = "", **values: NoteValue) -> Note:
+    """A note with these values. None of them is called like an entry of every note."""
     return Note(kind, severity, scorer, tuple(values.items()))

@@ -114,7 +114,7 @@ def test_graders_of_the_same_name_and_of_unknown_types_are_kept(tmp_path: Path) 
         "x(openai-evals==)@1", "x(number=2; openai-evals==)@1",
     ]  # fmt: skip
     assert [each for each in run.notes if each.kind == "metric_unknown"] == [
-        note("metric_unknown", "caution", tool="openai-evals", kind="new_kind", place="items[0]")
+        note("metric_unknown", "caution", tool="openai-evals", metric="new_kind", place="items[0]")
     ]
 
 

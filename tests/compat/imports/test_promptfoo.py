@@ -219,7 +219,7 @@ def test_an_unknown_type_of_assertion_is_named_with_its_test(tmp_path: Path, kin
 
     run = imported(tmp_path / "r.json", changed(change))[1]
     assert [each for each in run.notes if each.kind == "metric_unknown"] == [
-        note("metric_unknown", "caution", tool="promptfoo", kind=kind, place="France")
+        note("metric_unknown", "caution", tool="promptfoo", metric=kind, place="France")
     ]
     assert records(run, kind, "Italy")[0].value == 0.5
 

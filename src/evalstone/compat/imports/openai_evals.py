@@ -198,7 +198,7 @@ def _row(place: str, item: dict[str, Any], known: _Known) -> Iterator[Event]:
     for grader in objects_in(item, "results"):
         if (kind := _type(grader)) and kind not in KNOWN and kind not in known.types:
             known.types.add(kind)
-            yield note("metric_unknown", "caution", tool=TOOL, kind=kind, place=place)
+            yield note("metric_unknown", "caution", tool=TOOL, metric=kind, place=place)
     system, answer = known.system(item), _answer(sample, values, place)
     problem = None if answer is not None else failed("TargetFailed", _error(sample) or "the item has no answer")
     if not system and answer is not None:

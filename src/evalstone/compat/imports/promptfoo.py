@@ -330,7 +330,7 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
         ):
             state.unknown.add(component.type)
             label = text_in(test, "description") or place
-            yield note("metric_unknown", "caution", tool=TOOL, kind=component.type, place=label)
+            yield note("metric_unknown", "caution", tool=TOOL, metric=component.type, place=label)
     problem = _problem(row, output, grading)
     scores = (
         numbered(_scores(row, grading, components, test))

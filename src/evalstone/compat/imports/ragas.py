@@ -104,7 +104,7 @@ def read(source: Source) -> Iterator[Event]:
     columns = _columns(source, is_text)
     for column, place in columns.items():
         if _base(column) not in JUDGED | COMPUTED:
-            yield note("metric_unknown", "caution", tool=TOOL, kind=column, place=place)
+            yield note("metric_unknown", "caution", tool=TOOL, metric=column, place=place)
     reader, metrics = RowReader(text_cells=is_text), {name: _metric(name) for name in columns}
     for place, row in source.rows():
         asked = {name: value for name, value in row.items() if name not in columns and name not in _INDEX}
