@@ -143,8 +143,8 @@ def test_a_judge_is_in_the_calls_of_its_records() -> None:
     )
     (first, second) = run.records
     assert (first.calls[0].judge, first.cost, first.reason) == ("openai/gpt-5.1 by acme", 0.01, "It is.")
-    assert (second.calls[0].judge, second.reason) == ("the judge of acme", "the file doesn't say why")
-    assert run.judge == "openai/gpt-5.1 by acme, the judge of acme"
+    assert (second.calls[0].judge, second.reason) == ("not recorded by acme", "the file doesn't say why")
+    assert run.judge == "not recorded by acme, openai/gpt-5.1 by acme"
     points = Metric("points", scale=5)
     (run,) = runs_of(row(0, scores={points: Result.of(7, judged=judged)}), row(1, scores={points: Result.of(1)}))
     assert isinstance(run.records[0].outcome, Failed)

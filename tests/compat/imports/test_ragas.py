@@ -55,6 +55,8 @@ def test_an_empty_cell_is_a_failure_and_never_0(run: Run) -> None:
     assert records[2].outcome.exception == "NoScore"
     assert [record.calls[0].answer for record in records][1:3] == [{"score": 2 / 3}, None]
     assert not any(record.calls for record in run.records if record.scorer == "exact_match")
+    assert run.judge == "not recorded by ragas"
+    assert "1 judge call gave no answer" in str(run)  # what was paid isn't known
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "columns.json", "indexed.csv", "older.csv", "older.json"])
@@ -94,7 +96,7 @@ def test_nan_and_booleans_are_read_as_they_are_meant(tmp_path: Path) -> None:
 
 def test_another_column_is_a_metric_if_it_is_all_numbers_after_the_sample(tmp_path: Path, run: Run) -> None:
     assert [each for each in run.notes if each.kind == "metric_unknown"] == [
-        note("metric_unknown", "caution", tool="ragas", kind="harmfulness_free", place="line 2")
+        note("metric_unknown", "caution", tool="ragas", metric="harmfulness_free", place="line 2")
     ]
     rows = [
         {"length": 4, "user_input": "q", "response": "a", "weight": 2, "tone": "warm", "faithfulness": 1, "mine": 3},

@@ -295,7 +295,7 @@ def _at(ordered: Sequence[float], share: float) -> float:
 def _judge_of(name: str, tool: str) -> tuple[str, str]:
     """The judge of a tool's call, and the same as JSON. name: The model, as the tool names it."""
     named = metric_name(name, "")
-    judge = f"{named} by {tool}" if named else f"the judge of {tool}"
+    judge = f"{named} by {tool}" if named else f"not recorded by {tool}"
     return judge, plain_line(judge)
 
 

@@ -23,8 +23,8 @@ def corrections_text(run: Run) -> str:
     """How many malformed replies were corrected and calls lost; "" if there were none."""
     asked, helped, lost = (sum(getattr(line, name) for line in run.summary) for name in CORRECTION_COUNTS)
     parts = [f"{count(asked, 'correction')} of malformed replies, {helped:,} helped"] if asked else []
-    was = "was" if lost == 1 else "were"
-    return "; ".join([*parts, f"{count(lost, 'judge call')} {was} paid and gave no answer"] if lost else parts)
+    paid = "" if _is_imported(run) else f" {'was' if lost == 1 else 'were'} paid and"
+    return "; ".join([*parts, f"{count(lost, 'judge call')}{paid} gave no answer"] if lost else parts)
 
 
 def cost_text(run: Run) -> str:
@@ -55,10 +55,15 @@ def _this_call(run: Run) -> str:
     return "" if run.cost - run.paid.this_call < TINY else f", {money(run.paid.this_call)} of it in this call"
 
 
+def _is_imported(run: Run) -> bool:
+    """Whether another tool made the calls, which may not say what it paid."""
+    return any(line.info.tool for line in run.summary)
+
+
 def duration_text(run: Run) -> str:
     """The duration; of a resumed run, with the time since which it counts. "" for an imported run whose file doesn't
     say it."""
-    if not run.seconds and any(line.info.tool for line in run.summary):
+    if not run.seconds and _is_imported(run):
         return ""
     since = f" since it was resumed ({run.resumed_at[:19].replace('T', ' ')} UTC)" if run.resumed_at else ""
     return f"{run.seconds:.1f} s{since}"
