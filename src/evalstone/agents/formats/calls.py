@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -44,6 +44,9 @@ _ANSWERED_BY_ITEM = frozenset(
     ("computercall", "localshellcall", "shellcall", "applypatchcall", "toolsearchcall", "program")
 )
 _CALL_ARGUMENTS = ("arguments", "args", "inputparameters", "input", "parameters", "servertoolcall")
+_WRITTEN_ARGUMENTS = ("arguments", "args")
+"""Arguments that a model writes as JSON. Those of other names may be free text, such as the input of a custom tool."""
+NO_OBJECT = "arguments of a tool call that are no JSON object, kept as text"
 _CALL_RESULTS = ("result", "output", "response", "servertoolcallresponse")
 _CALL_IDS = ("toolcallid", "callid", "tooluseid", "id")
 _CALL_ERRORS = ("error", "errortext")
@@ -106,6 +109,20 @@ def read_calls(calls: Any, place: str) -> list[ToolCall]:
         except DataError as error:
             raise placed(error, f"{place}[{number}]") from None
     return read
+
+
+def malformed_arguments(items: Iterable[Any], calls: Iterable[ToolCall]) -> Iterator[str]:
+    """A note for each call whose arguments a model has written, and not as a JSON object.
+
+    Args:
+        items: The calls as they came.
+        calls: The same, read.
+    """
+    for item, call in zip(items, calls, strict=True):
+        by_name = by_normal_name(entries_of(item))
+        text = first(by_name | by_normal_name(entries_of(by_name.get("function"))), _WRITTEN_ARGUMENTS)
+        if isinstance(text, str) and call.arguments == {"raw": text} and call.state != "partial":
+            yield f"{NO_OBJECT}: {excerpt(call.name)} was called with {excerpt(text)}"
 
 
 def own_call(kind: str, item: Entries) -> ToolCall:

@@ -16,6 +16,7 @@ from evalstone._core.guards import is_array, is_list, is_object
 from evalstone.agents.formats.calls import (
     OWN_CALLS,
     ToolResult,
+    malformed_arguments,
     own_call,
     passages_in,
     read_call,
@@ -293,6 +294,7 @@ class Content:
     def _read_call(self, kind: str, item: Entries) -> None:
         """A tool call. One that was approved before it was made is the result of the call that asked for approval."""
         call = read_call({"name": item.get("toolType"), **item} if "toolType" in item else item)
+        self.notes += malformed_arguments([item], [call])
         asked = item.get("approval_request_id")
         if kind == "mcpcall" and asked and call.state in ("result", "error"):
             outcome = call.error if call.state == "error" else call.result
@@ -362,9 +364,10 @@ class Content:
         if by_name.get("functioncall"):
             lists["functioncall"] = [by_name["functioncall"]]
         for name, calls in lists.items():  # each of them may have the calls of the parts again
-            merged, notes = merged_calls(self.calls, read_calls(calls, f".{names.get(name, name)}"))
+            read = read_calls(calls, f".{names.get(name, name)}")
+            merged, notes = merged_calls(self.calls, read)
             self.calls[:] = merged
-            self.notes += notes
+            self.notes += (*notes, *malformed_arguments(calls, read))
 
 
 def _opened(item: Entries) -> tuple[str, Entries]:
