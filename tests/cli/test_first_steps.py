@@ -94,6 +94,7 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
             "run c.csv -s faithfulness",
             "no sample of c.csv can be scored: faithfulness needs output and context; context",
         ),
+        ("run a.csv -s contains", "read as output, has the expected answers, map it: --map reference=answer\n"),
         ("run c.csv -s faithfulness -s fact_check", "context is absent. fact_check needs"),
         (
             "run i.csv -s answer_faithfulness",
@@ -104,6 +105,7 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
 )
 def test_a_wrong_start_is_told_what_to_do(folder: Path, evalstone: Evalstone, command: str, told: str) -> None:
     (folder / "l.csv").write_text("id,label\n0,yes\n")
+    (folder / "a.csv").write_text("question,answer\nWhere?,Rome\n")
     (folder / "c.csv").write_text("input,answer,response\nWhere?,Rome,Milan\n")
     (folder / "i.csv").write_text("input\nWhere?\n")
     done = evalstone(*command.split())

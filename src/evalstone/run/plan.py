@@ -11,9 +11,10 @@ from typing import Annotated
 
 from evalstone._core.code_identity import code_files, is_own_code, program_hash
 from evalstone._core.declarations import Rule, check_settings
-from evalstone._core.display import count, excerpt, joined
+from evalstone._core.display import count, excerpt, joined, named
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
+from evalstone._core.names import normal
 from evalstone._core.sizes import MOST_OUTCOMES, Trials
 from evalstone._core.values import NamesArguments
 from evalstone.datasets import Dataset
@@ -212,7 +213,10 @@ class Plan:
         What to do about it.
         """
         lacks = zip(self.scorers, absent, strict=True)
-        problem = ". ".join(_lack(scorer, fields, samples) for scorer, fields in lacks if fields is not None)
+        lacking = [(scorer, fields) for scorer, fields in lacks if fields is not None]
+        problem = ". ".join(_lack(scorer, fields, samples) for scorer, fields in lacking)
+        if any("reference" in fields for _, fields in lacking):
+            hint = (*hint, *self._answer())
         return ConfigError(f"no sample{self._of()} can be scored: {problem}", hint, self._columns())
 
     def check_scorers(self, *, asking: bool = True) -> None:
@@ -276,6 +280,17 @@ class Plan:
             if scorer.asks_again and asked and all(judge.deterministic for judge in asked):
                 names = joined([judge.identity for judge in asked])
                 raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
+
+    def _answer(self) -> tuple[WordingPart, ...]:
+        """What to do if the column `answer` has the expected answers, as in question-answering data."""
+        column = next(
+            (name for name, field in self.dataset.columns.items() if field == "output" and normal(name) == "answer"),
+            None,
+        )
+        if column is None:
+            return ()
+        mapped = Setting("map", {"reference": named(column)})
+        return f". If the column {named(column)}, read as output, has the expected answers, map it: ", mapped
 
     def _columns(self) -> tuple[WordingPart, ...]:
         # A known column may be ignored because another one took precedence.
