@@ -15,7 +15,7 @@ def test_the_command_that_it_suggests_runs(tmp_path: Path, evalstone: Evalstone)
     mapping = ("--map", "input=q", "--map", "output=a", "--map", "context=docs")
     done = evalstone("check", "my data.csv", *mapping, "--json")
     assert done.returncode == 0
-    command = shlex.split(json.loads(done.stdout)["command"])
+    command = shlex.split(*json.loads(done.stdout)["commands"])
     assert command[:3] == ["evalstone", "run", "my data.csv"]
     assert "faithfulness" in command
     run = evalstone(*command[1:], "--ledger", "l.db")
@@ -28,13 +28,22 @@ def test_an_encoding_and_a_separator_are_part_of_the_command(tmp_path: Path, eva
     done = evalstone("check", "d.csv", "--encoding", "cp1252", "--split", "context=|--", "--json")
     checked = json.loads(done.stdout)
     assert checked["first"][0]["context"].startswith("2 passages: Köln.")
-    run = evalstone(*shlex.split(checked["command"])[1:], "--ledger", "l.db", "--json")
+    run = evalstone(*shlex.split(*checked["commands"])[1:], "--ledger", "l.db", "--json")
     assert (run.returncode, json.loads(run.stdout)["dataset"]["name"]) == (0, "d.csv")
     for wrong, problem in (
         (("--split", "context"), "--split takes FIELD=SEPARATOR"),
         (("--split", "id=x"), "--split is for"),
     ):
         assert problem in evalstone("check", "d.csv", *wrong).stderr
+
+
+def test_results_of_another_tool_can_be_imported(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "of ragas.csv").write_text("user_input,response,faithfulness\nq,a,0.5\nr,b,1\n")
+    checked = json.loads(evalstone("check", "of ragas.csv", "--json").stdout)
+    assert checked["remarks"] == ["the file has results of ragas; to keep their scores, import it"]
+    assert checked["commands"][0] == "evalstone import 'of ragas.csv'"
+    (tmp_path / "d.csv").write_text("user_input,response\nq,a\n")
+    assert json.loads(evalstone("check", "d.csv", "--json").stdout)["remarks"] == []
 
 
 @pytest.mark.parametrize(("data", "code"), [('{"output": "a"}', 0), ('{"output": [1]}', 1), ("", 1), (None, 2)])

@@ -228,7 +228,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "audit": lambda at: es.audit(str(at / "labeled.jsonl"), ledger=None, draw=4, perturbations=("repeat",)).to_dict(),
     "run": lambda at: es.evaluate(str(at / "outputs.jsonl"), [CONTAINS], ledger=None).to_dict(),
     "run an experiment": experiment,
-    "check": lambda at: es.check(str(at / "outputs.jsonl")).to_dict() | {"command": CHECKED},
+    "check": lambda at: es.check(str(at / "outputs.jsonl")).to_dict() | {"commands": [CHECKED]},
     "score": lambda at: es.score("faithfulness", {"output": "Rome.", "context": ["Rome."]}).to_dict(),
     "live coverage": lambda at: coverage("shop", ledger=at / "l.db").to_dict(),
     "live drift": lambda at: live_drift(

@@ -44,7 +44,7 @@ def test_several_sheets_are_named_and_one_is_chosen(tmp_path: Path) -> None:
         load(path)
     assert load(path, sheet="Other").samples[0].output == "b"
     checked = check(path, sheet="Other")
-    assert checked.command.endswith("--sheet Other --judge openai/gpt-5.1")
+    assert checked.commands[0].endswith("--sheet Other --judge openai/gpt-5.1")
     with pytest.raises(DataError, match="unknown sheet 'Othe'; did you mean Other"):
         load(path, sheet="Othe")
     hidden = write_xlsx(tmp_path / "h.xlsx", {"First": [HEADER, ROW], "Other": [["output"], ["b"]]}, hidden=["Other"])

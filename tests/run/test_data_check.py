@@ -36,7 +36,7 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     assert short.startswith("6 cells for 7 columns")
     assert twice == "its ID is already used by line 2"
     assert (checked.rows, checked.samples, checked.n_problems, checked.passed) == (4, 2, 3, False)
-    assert (checked.encoding, checked.delimiter, checked.complete, checked.command) == ("UTF-8", ";", True, "")
+    assert (checked.encoding, checked.delimiter, checked.complete, checked.commands) == ("UTF-8", ";", True, ())
 
 
 def test_all_fields_of_a_row_are_looked_at() -> None:
@@ -167,7 +167,49 @@ def test_a_scorer_without_its_library_lacks_it_and_the_others_are_checked(monkey
 def test_a_command_names_a_model_if_most_samples_are_not_in_english(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text(json.dumps({"output": "Bern liegt in der Schweiz und ist die Hauptstadt.", "context": ["Bern"]}))
-    assert check(path).command.endswith("--scorer faithfulness --judge openai/gpt-5.1")
+    (command,) = check(path).commands
+    assert command.endswith("--scorer faithfulness --judge openai/gpt-5.1")
+
+
+def _chat(arguments: str) -> dict[str, Any]:
+    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": arguments}}
+    return {
+        "messages": [
+            {"role": "user", "content": "Where is Bern?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "Bern is in Switzerland."},
+            {"role": "assistant", "content": "In Switzerland."},
+        ]
+    }
+
+
+def test_commands_for_conversations_with_tools_name_scorers_of_tool_calls(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text(json.dumps(_chat('{"city": "Bern"}')))
+    run = f"evalstone run {path}"
+    assert check(path).commands == (
+        f"{run} --scorer no_tool_errors --scorer faithfulness",
+        f"{run} --scorer tool_call_appropriateness --scorer goal_reached --judge openai/gpt-5.1",
+    )
+    assert check(path).first[0]["messages"] == "3 messages, 1 tool call"
+    expected = [{"name": "find", "args": {"city": "Bern"}}]  # as ragas has them
+    path.write_text(json.dumps({**_chat('{"city": "Bern"}'), "reference_tool_calls": expected}))
+    assert check(path).commands[0].startswith(f"{run} --scorer trajectory_accuracy --scorer tool_call_f1 ")
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}))
+    assert not any("tool" in command.partition(".jsonl")[2] for command in check(path).commands)
+
+
+def test_arguments_of_tool_calls_that_are_no_json_object_are_named() -> None:
+    chats = [_chat(arguments) for arguments in ('{"city": "Bern"}', '{"city": "Ber', "Bern", '{"city": 1', "", "[1]")]
+    (remark,) = check([{"id": str(n), **chat} for n, chat in enumerate(chats)]).remarks
+    assert remark == (
+        "4 × arguments of a tool call that are no JSON object, kept as text; first in sample '1', 'find' was called "
+        """with '{"city": "Ber'"""
+    )
+    assert load(chats).notes[0].startswith("4 × arguments of a tool call")
+    custom = {"id": "1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    chats[0]["messages"][1]["tool_calls"] = [custom]
+    assert check(chats[:1]).remarks == ()
 
 
 @pytest.mark.parametrize("rows", [[{"output": "a"}, {"output": "b", "context": ["p"]}], [{"messages": []}]])
@@ -186,6 +228,9 @@ def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
     assert "no column is recognized" in checked.problems[0].message
     assert checked.problems[0].message.endswith('for example map={"output": "who"}')
     assert not checked.passed
+    assert (checked.scorers, "Languages" in str(checked)) == ((), False)
+    (problem,) = check([{"SME answer": "b", "q": "a", "a": "b"}]).problems
+    assert problem.message.endswith('for example map={"input": "q", "output": "a", "reference": "SME answer"}')
     rows = [{"nr": 1, "kind": "geo", "frage": "Who was Ada?", "antwort": "Mathematician", "quelle": "A page on Ada."}]
     (problem,) = check([{"nr": 2}, *rows]).problems
     assert problem.message.endswith('for example map={"input": "frage", "output": "antwort"}')

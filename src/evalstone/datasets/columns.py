@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -82,6 +83,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
     "expected_trajectory": (
         ("expected_trajectory",),
         ("reference_trajectory",),
+        ("reference_tool_calls",),
     ),
     "state": (("state",),),
     "turns": (("turns",),),
@@ -95,6 +97,8 @@ because in a deepeval row with both, `context` is the ideal context.
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory", "turns"))
 """A row must have at least one of these fields."""
 UNRECOGNIZED = "no column is recognized"
+_EXAMPLES = ("input", "output", "context", "reference")
+"""The fields that an example of a mapping may name."""
 EXACT = frozenset(("group", "weight"))
 """The fields that are read only from a column of exactly their name: `Weight` may be in kilograms."""
 
@@ -104,6 +108,39 @@ them."""
 
 GOAL = "goal"
 """The metadata of a sample whose user messages are all simulated."""
+
+_SIMILAR = 0.8
+"""How alike the names of columns must be for a hint: `date` is a quarter off `state`."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SHORT = {
+    word: name
+    for name, words in (
+        ("answer", ("a", "ans", "reply")),
+        ("response", ("resp",)),
+        ("prediction", ("pred",)),
+        ("question", ("q", "ques")),
+        ("context", ("ctx", "doc", "docs", "evidence")),
+        ("reference", ("gt", "ref", "truth")),
+    )
+    for word in words
+}
+"""Words of names of columns, and the name of a column that they stand for."""
+_OF_REFERENCES = frozenset(
+    (
+        "benchmark",
+        "correct",
+        "expected",
+        "expert",
+        "gold",
+        "golden",
+        "ideal",
+        "official",
+        "reference",
+        "sme",
+        "standard",
+    )
+)
+"""Words for an answer that is right."""
 
 _KNOWN: Mapping[str, tuple[str, int]] = {
     normal(name): (field, rank)
@@ -138,6 +175,17 @@ def field_of(column: str) -> str | None:
     """The field for a column name; None if the name isn't known."""
     known = _known_field(column)
     return known and known[0]
+
+
+def similar_field(column: str) -> str | None:
+    """The field of a name like that of a column, or of its last word: `my_answer`, `contextText`, `context_1`. A right
+    answer is the reference: `Gold Ans`."""
+    spelled = (match[0].lower() for match in _WORD.finditer(column))
+    words = [_SHORT.get(word, word) for word in spelled if word != "text"]
+    if words and words[-1] != "id" and (known := field_of(words[-1])) is not None:
+        return "reference" if known == "output" and not _OF_REFERENCES.isdisjoint(words) else known
+    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
+    return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
 
 
 def unknown_field(name: str) -> Problem:
@@ -264,13 +312,20 @@ class Columns:
                 self._texts[column] = self._texts.get(column, False) or " " in value.strip()
 
     def _example(self) -> Setting:
-        """A mapping of columns that have texts: the first with several words is the input, and the one after it the
-        output."""
-        texts = [*self._texts]
-        asked = next((place for place, column in enumerate(texts) if self._texts[column]), None)
-        if asked is None or asked + 1 == len(texts):
-            return Setting("map", {"output": named(texts[0] if asked is None else texts[asked])})
-        return Setting("map", {"input": named(texts[asked]), "output": named(texts[asked + 1])})
+        """A mapping of columns that have texts: those whose names are like a field's; without an input or an output
+        among them, the first other one with several words is the input, and the one after it the output."""
+        of_field: dict[str, str] = {}
+        for column in self._texts:
+            if (known := similar_field(column)) in _EXAMPLES:
+                of_field.setdefault(known, column)
+        texts = [column for column in self._texts if column not in of_field.values()]
+        if texts and not {"input", "output"} & of_field.keys():
+            asked = next((place for place, column in enumerate(texts) if self._texts[column]), None)
+            if asked is None or asked + 1 == len(texts):
+                of_field["output"] = texts[0 if asked is None else asked]
+            else:
+                of_field |= {"input": texts[asked], "output": texts[asked + 1]}
+        return Setting("map", {name: named(of_field[name]) for name in _EXAMPLES if name in of_field})
 
     def forget(self) -> None:
         """Drop what only makes reading faster."""

@@ -111,13 +111,13 @@ class DataCheck(Shown):
     languages: Mapping[str, int]
     """By language, the number of samples: a code such as `en`, a script such as `cyrillic`, or "" if it is unclear."""
     scorers: tuple[CheckedScorer, ...]
-    """The built-in scorers: first those that can score the most samples."""
+    """The built-in scorers: first those that can score the most samples. None if no column is recognized."""
     remarks: tuple[str, ...]
     """What was read with a caveat."""
     first: tuple[Mapping[str, str], ...]
     """The texts of the first samples, by field."""
-    command: str
-    """A command that scores the data; "" if there are problems, no scorer for it, or no file."""
+    commands: tuple[str, ...]
+    """Commands for the data; none if there are problems, no scorer for it, or no file."""
 
     def __repr__(self) -> str:
         return f"<DataCheck {self.source}: {count(self.samples, 'sample')}, {count(self.n_problems, 'problem')}>"

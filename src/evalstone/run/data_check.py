@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from array import array
 from collections import Counter
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from evalstone._core import sync
-from evalstone._core.display import count, escaped, joined, named, nearest, safe
+from evalstone._core.display import count, escaped, joined, named, safe
 from evalstone._core.files import encoding_of
 from evalstone._core.json import storable
 from evalstone._core.languages import is_foreign
@@ -21,7 +20,7 @@ from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
-from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of
+from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, UNRECOGNIZED, ColumnMapping, field_of, similar_field
 from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.own_code import names_code
@@ -53,42 +52,14 @@ _SUGGESTED = (
     *("trajectory_accuracy", "tool_call_accuracy", "precision_at_k"),
 )
 """The scorers that a command suggests, the most telling first. The lexical judge can answer their questions."""
+_OF_CALLS = ("trajectory_accuracy", "tool_call_f1", "tool_call_accuracy", "no_tool_errors", "faithfulness")
+"""Those that a command suggests for samples with tool calls. The lexical judge can answer their questions."""
+_OF_CALLS_BY_A_MODEL = ("tool_call_appropriateness", "goal_reached")
+"""Those that another command suggests for them."""
 _MOST_SUGGESTED = 3
 _OF_ANY_ANSWER = "toxicity"
 _MODEL = "openai/gpt-5.1"
 _LONGEST = 60
-_SIMILAR = 0.8
-"""How alike the names of columns must be for a hint: `date` is a quarter off `state`."""
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SHORT = {
-    word: name
-    for name, words in (
-        ("answer", ("a", "ans", "reply")),
-        ("response", ("resp",)),
-        ("prediction", ("pred",)),
-        ("question", ("q", "ques")),
-        ("context", ("ctx", "doc", "docs", "evidence")),
-        ("reference", ("gt", "ref", "truth")),
-    )
-    for word in words
-}
-"""Words of names of columns, and the name of a column that they stand for."""
-_OF_REFERENCES = frozenset(
-    (
-        "benchmark",
-        "correct",
-        "expected",
-        "expert",
-        "gold",
-        "golden",
-        "ideal",
-        "official",
-        "reference",
-        "sme",
-        "standard",
-    )
-)
-"""Words for an answer that is right."""
 _FILES = 1 << 20
 """More files than data have."""
 
@@ -153,6 +124,10 @@ class _Inspection:
     rows: int = 0
     samples: int = 0
     complete: bool = True
+    recognized: bool = True
+    """Whether a column is a field."""
+    with_calls: int = 0
+    """The number of samples with tool calls or another trajectory."""
     values: Counter[str] = field(default_factory=Counter[str])
     blanks: Counter[str] = field(default_factory=Counter[str])
     languages: Counter[str] = field(default_factory=Counter[str])
@@ -184,6 +159,7 @@ class _Inspection:
         try:
             reader.columns.check()
         except DataError as error:
+            self.recognized = not str(error).startswith(UNRECOGNIZED)
             self._refuse("", error)
         if not self.rows and not self.n_problems:
             self._refuse("", DataError("there are no samples"))
@@ -254,6 +230,7 @@ class _Inspection:
             self.inputs.add(sample.input, at)
         self.languages[sample_language(sample)] += 1
         self.notes.add_messages(sample.messages, sample.id)
+        self.with_calls += bool(sample.trajectory) or any(message.tool_calls for message in sample.messages)
         present: list[str] = []
         values = vars(sample)
         for name in SAMPLE_FIELDS:
@@ -314,11 +291,11 @@ class _Inspection:
             scorers=tuple(scorers),
             remarks=tuple(notes),
             first=tuple(self.first),
-            command=self._command(found.path, scorers),
+            commands=tuple(self._commands(found.path, scorers)),
         )
 
     def _scorers(self) -> Iterator[CheckedScorer]:
-        if not self.samples:
+        if not self.samples or not self.recognized:
             return
         for one in built_in():
             if one.applies_another:
@@ -340,12 +317,21 @@ class _Inspection:
                 lacks = lacks or lacking
             yield CheckedScorer(name=one.name, samples=able, judged=bool(one.questions), lacks=lacks)
 
-    def _command(self, path: str, scorers: Iterable[CheckedScorer]) -> str:
+    def _commands(self, path: str, scorers: Iterable[CheckedScorer]) -> Iterator[str]:
         able = {one.name: one for one in scorers if one.samples}
         if not path or path == "-" or self.n_problems or not able:
-            return ""
-        chosen = [name for name in _SUGGESTED if name in able and 2 * able[name].samples >= self.samples]
+            return
+        has_calls = 2 * self.with_calls >= self.samples
+        fit = [name for name in able if 2 * able[name].samples >= self.samples]
+        chosen = [name for name in (_OF_CALLS if has_calls else _SUGGESTED) if name in fit]
         chosen = chosen[:_MOST_SUGGESTED] or [_OF_ANY_ANSWER if _OF_ANY_ANSWER in able else next(iter(able))]
+        foreign = sum(number for name, number in self.languages.items() if is_foreign(name))
+        unanswered = any(able[name].judged and name not in (*_SUGGESTED, *_OF_CALLS) for name in chosen)
+        yield self._command(path, chosen, by_a_model=unanswered or 2 * foreign > self.samples)
+        if has_calls and (judged := [name for name in _OF_CALLS_BY_A_MODEL if name in fit]):
+            yield self._command(path, judged, by_a_model=True)
+
+    def _command(self, path: str, chosen: Iterable[str], *, by_a_model: bool) -> str:
         options = [f"--scorer {name}" for name in chosen]
         for name, columns in (self.map or {}).items():
             listed = [columns] if isinstance(columns, str) else columns
@@ -353,10 +339,7 @@ class _Inspection:
         options += (f"--split {shlex.quote(f'{name}={separator}')}" for name, separator in (self.split or {}).items())
         options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
         options += [f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else []
-        foreign = sum(number for name, number in self.languages.items() if is_foreign(name))
-        unanswered = any(able[name].judged and name not in _SUGGESTED for name in chosen)
-        if unanswered or 2 * foreign > self.samples:
-            options.append(f"--judge {_MODEL}")
+        options += [f"--judge {_MODEL}"] if by_a_model else []
         return " ".join(("evalstone run", shlex.quote(path), *options))
 
 
@@ -436,7 +419,9 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
         passages = " | ".join(safe(passage, _LONGEST) for passage in sample.context[:_FIRST])
         yield "context", f"{count(len(sample.context), 'passage')}: {passages}" if sample.context else "no passages"
     if sample.messages:
-        yield "messages", count(len(sample.messages), "message")
+        calls = sum(len(message.tool_calls) for message in sample.messages)
+        listed = [count(len(sample.messages), "message"), *[count(calls, "tool call")] * (calls > 0)]
+        yield "messages", ", ".join(listed)
 
 
 def _why(column: str, columns: Mapping[str, list[str]]) -> str:
@@ -448,20 +433,9 @@ def _why(column: str, columns: Mapping[str, list[str]]) -> str:
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
     if column in RESERVED_METADATA:
         return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
-    similar = _similar_field(column)
+    similar = similar_field(column)
     hint = f"; if it is the {similar}, map it to that" if similar is not None and similar not in columns else ""
     return f"no field has this name; kept in the metadata{hint}"
-
-
-def _similar_field(column: str) -> str | None:
-    """The field of a name like that of a column, or of its last word: `my_answer`, `contextText`, `context_1`. A right
-    answer is the reference: `Gold Ans`."""
-    spelled = (match[0].lower() for match in _WORD.finditer(column))
-    words = [_SHORT.get(word, word) for word in spelled if word != "text"]
-    if words and words[-1] != "id" and (known := field_of(words[-1])) is not None:
-        return "reference" if known == "output" and not _OF_REFERENCES.isdisjoint(words) else known
-    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
-    return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
 
 
 def _encoding(file: DataFile) -> str:

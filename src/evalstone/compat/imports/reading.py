@@ -216,6 +216,16 @@ def reader_for(source: Source, tool: str | None = None) -> Reader:
     )
 
 
+def tool_of(path: Path) -> str:
+    """The tool that wrote a file, by its content; "" for one that is of no known tool, or may be of several."""
+    if not path.exists():
+        return ""
+    try:
+        return reader_for(Source(path)).tool
+    except DataError:
+        return ""
+
+
 def _answers(head: Head) -> str:
     """What to do with a dataset that has answers and no scores; "" if it isn't one."""
     fields = {field_of(name) for name in (*head.columns, *(key for key in head.keys if "." not in key))}

@@ -88,7 +88,7 @@ def _first(check: DataCheck) -> Iterator[Section]:
 
 
 def _samples(check: DataCheck) -> Iterator[Section]:
-    if not check.samples:
+    if not check.scorers:
         return
     repeated = check.duplicates
     lines = [
@@ -128,5 +128,5 @@ def _scorers(check: DataCheck) -> Iterator[Section]:
 
 
 def _next(check: DataCheck) -> Iterator[Section]:
-    if check.command:
-        yield Section("Next", (check.command,))
+    if check.commands:
+        yield Section("Next", check.commands)
