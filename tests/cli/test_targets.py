@@ -150,6 +150,14 @@ def test_a_dry_run_says_how_often_a_target_is_called_and_calls_nothing(
     assert "calls: 6 (3 answers" in dry("-s", "toxicity", "--target-version", "1")
 
 
+def test_a_dry_run_needs_no_key_of_its_target(evalstone: Evalstone, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    command = ("run", "d.jsonl", "--target", "openai/gpt-5.1", *RIGHT)
+    done = evalstone(*command, "--dry-run")
+    assert (done.returncode, "Target calls: 4; " in done.stdout) == (0, True), done.stderr
+    assert "needs a key" in evalstone(*command).stderr
+
+
 def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
     evalstone: Evalstone, app: str, tmp_path: Path
 ) -> None:

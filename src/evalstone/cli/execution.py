@@ -149,8 +149,9 @@ def without_empty_folders(*folders: str | None) -> Generator[None]:
 
 
 @prints_to_stderr()
-def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, GateCriteria]:
-    """The checked plan of a run and its criteria. calls_judge: whether the judge needs its API key."""
+def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCriteria]:
+    """The checked plan of a run and its criteria. calls: whether judges and targets are called, and need
+    their keys."""
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.results.record_tables import check_installed
@@ -199,7 +200,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     with config.naming_file("batch", "batch_files", "wait", "cache", *REQUIRED):
         _check_modes(config, plan)
     with phase("checking the samples"):
-        plan.check(asking=calls_judge and not config.batching)
+        plan.check(asking=calls and not config.batching, answering=calls)
     criteria = checked_criteria(config, plan)
     if config.out is not None:
         if config.keep is not None:

@@ -92,9 +92,7 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
 
 
 def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mapping[str, Any]]]) -> int:
-    cells = [
-        Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0], factors) for name, one, factors in configs
-    ]
+    cells = [Cell(name, one, checked_plan(one, calls=not config.dry_run)[0], factors) for name, one, factors in configs]
     with config.naming_file("experiment"):
         _check_distinct(cells)
     say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))

@@ -66,7 +66,7 @@ def run(config: RunConfig) -> int:
         from evalstone.cli.dry_run import show_estimate
 
         with without_empty_folders(config.out):
-            plan, _ = checked_plan(config, calls_judge=False)
+            plan, _ = checked_plan(config, calls=False)
             values.say_code(plan.target, plan.user)
             show_estimate(plan, config)
         return ExitCode.OK

@@ -53,7 +53,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None, known: set[K
     Raises:
         ConfigError: The plan can't run.
     """
-    plan.check(asking=False)
+    plan.check(asking=False, answering=False)
     from evalstone.ledger.store import Ledger  # noqa: PLC0415 - only a run with a ledger needs it
 
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None

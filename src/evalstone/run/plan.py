@@ -173,15 +173,19 @@ class Plan:
         keys = [place_in_order(self.fingerprint, sample.id) for sample in self.dataset]
         return sorted(range(len(keys)), key=keys.__getitem__)
 
-    def check(self, *, asking: bool = True) -> None:
+    def check(self, *, asking: bool = True, answering: bool = True) -> None:
         """Raise ConfigError if there are no samples or scorers, there are too many outcomes, a scorer is named twice, a
-        judge has no key, or a scorer can score no sample. asking: whether the run will call judges."""
+        judge has no key, or a scorer can score no sample.
+
+        asking: Whether the run will call judges. answering: Whether it will call its target, which needs a key then.
+        """
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} has no samples")
         self._check_size()
         self.check_scorers(asking=asking)
         if self.target is not None:
-            self.target.check(self.trials)
+            if answering:
+                self.target.check(self.trials)
             for sample in self.dataset:
                 # A mapping is what an earlier run kept there.
                 if not isinstance(sample.metadata.get("target", {}), Mapping):
