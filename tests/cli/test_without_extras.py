@@ -107,3 +107,4 @@ def test_commands_need_no_extra_but_those_that_say_so(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == COMMANDS, done.stdout + done.stderr
+    assert "# all samples, in a browser; needs the extra view" in done.stdout

@@ -13,7 +13,7 @@ from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import console, formats, present
-from evalstone.cli.values import ledger_option, scorer_numbers
+from evalstone.cli.values import ledger_option, scorer_numbers, view_command
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode
 
@@ -172,6 +172,6 @@ def _say_next(runs: ImportedRuns, ledger: str | None) -> None:
         commands[f"evalstone annotate {runs[0].id} --scorer {shlex.quote(title)}{at}"] = (
             "label samples, to correct the mean"
         )
-    commands[f"evalstone view {runs[0].id}{at}"] = "all samples, in a browser"
+    commands.update([view_command(runs[0].id, ledger)])
     for command, purpose in commands.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)

@@ -301,7 +301,7 @@ def _say_next(
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
     if corrects:
         commands[f"evalstone report {of} --calibrated"] = "pass rates, corrected for the judge's errors"
-    commands[f"evalstone view {result.id}{values.ledger_option(config.ledger)}"] = "all samples, in a browser"
+    commands.update([values.view_command(result.id, config.ledger)])
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():

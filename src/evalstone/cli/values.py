@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -342,6 +343,12 @@ def ledger_option(ledger: str | None) -> str:
     from evalstone.ledger.base import DEFAULT_LEDGER, shown
 
     return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
+
+
+def view_command(run: str, ledger: str | None) -> tuple[str, str]:
+    """The command that shows a run in a browser, and what it is for."""
+    extra = "" if find_spec("uvicorn") else "; needs the extra view"
+    return f"evalstone view {run}{ledger_option(ledger)}", f"all samples, in a browser{extra}"
 
 
 def judge_spec(judge: Any, base_url: str | None, folder: str | Path = ".") -> Any:
