@@ -115,7 +115,8 @@ def test_labels_can_be_a_mapping_from_id_to_label():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("id,label\nx,1\n", r"labels.csv: line 2: no sample has the id 'x'"),
+        ("id,label\nx,1\n", r"labels.csv: line 2: no sample has the id 'x'$"),
+        ("id,label\na,1\nx,1\ny,0\n", r"line 3: no sample has the id 'x'; 2 of 3 IDs are unknown$"),
         (
             "id,label\nhash-0123456789abcdef,1\n",
             r"the id 'hash-0123456789abcdef' \(a default ID changes with the answer",

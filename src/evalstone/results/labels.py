@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from evalstone._core.display import excerpt, named, shortlist
+from evalstone._core.display import excerpt, named, part_of, shortlist
 from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone._core.names import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
@@ -310,15 +310,17 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
     """The rows of a source of ids and labels, at most one per sample of the dataset."""
     ids = {sample.id for sample in dataset}
     rows: dict[str, _Row] = {}
-    for place, cells in _raw_rows(source):
-        row = _row_with_id(place, cells)
-        if row.id not in ids:
-            of = "" if dataset.name == IN_MEMORY else f" of {named(dataset.name)}"
-            note = "" if is_own_id(row.id) else " (a default ID changes with the answer, so it fits one run only)"
-            raise DataError(f"{place}: no sample{of} has the id {excerpt(row.id)}{note}")
+    listed = [_row_with_id(place, cells) for place, cells in _raw_rows(source)]
+    if unknown := [row for row in listed if row.id not in ids]:
+        place, name = unknown[0].place, unknown[0].id
+        of = "" if dataset.name == IN_MEMORY else f" of {named(dataset.name)}"
+        note = "" if is_own_id(name) else " (a default ID changes with the answer, so it fits one run only)"
+        more = f"; {part_of(len(unknown), len(listed), 'ID')} unknown" if len(unknown) > 1 else ""
+        raise DataError(f"{place}: no sample{of} has the id {excerpt(name)}{note}{more}")
+    for row in listed:
         if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
-                f"{place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's labels "
+                f"{row.place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's labels "
                 "in a separate column"
             )
     return list(rows.values())
