@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -95,10 +96,12 @@ def joined(names: Sequence[str]) -> str:
 
 
 def money(cost: float | None) -> str:
-    """A cost in US dollars, or "unknown"."""
+    """A cost in US dollars, or "unknown". One that isn't 0 is never shown as 0."""
     if cost is None:
         return "unknown"
-    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+    if cost >= 1 or cost == 0:
+        return f"${cost:.2f}"
+    return f"${cost:.4f}" if cost >= 0.0001 else f"${cost:.{1 - math.floor(math.log10(cost))}f}"
 
 
 def percent(share: float) -> str:
