@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from evalstone import ConfigError, Run, compare, evaluate
-from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.comparison import comparison_view, people_cells
 from tests.runs import Given, Harm, run_of
 
 SOURCE = random.Random(3)
@@ -74,6 +74,17 @@ def test_the_report_shows_both_differences_and_how_many_labels_would_help() -> N
     few = {"A": {"given": labels(BEFORE)}}
     notes = [note for section in comparison_view(compare(a, b, labels=few)).sections for note in section.notes]
     assert any("0 samples " in text and "too few" in text for text in notes)
+
+
+def test_labels_of_runs_with_the_same_outputs_are_not_called_too_few() -> None:
+    a, _ = runs()
+    by = {"A": {"given": labels(BEFORE)}, "B": {"given": labels(BEFORE)}}
+    compared = compare(a, a, labels=by)
+    (found,) = compared.corrected
+    assert people_cells(found)[1:] == ("-", "-", "-", "-", "0 of 0", "same outputs")
+    notes = [note for section in comparison_view(compared).sections for note in section.notes]
+    assert "given, corrected: no outputs differ, so people's scores don't either, whatever the labels are." in notes
+    assert not any("too few for an estimate" in text for text in notes)
 
 
 def test_without_labels_a_comparison_says_that_it_compares_the_judges_means() -> None:

@@ -144,7 +144,8 @@ def people_header(lines: Sequence[CorrectedDifference]) -> tuple[str, ...]:
 def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
     """The difference according to human labels, next to that of the judge's scores."""
     result, digits = line.result, digits_for(line.info.scale)
-    raw, estimate = result.raw, result.estimate
+    raw, estimate = result.raw if result.n else None, result.estimate
+    missing = "too few labels" if result.n else "same outputs"
     return (
         line.title,
         "-" if raw is None else signed(raw.estimate, digits),
@@ -152,7 +153,7 @@ def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
         "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True),
         "-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value),
         f"{result.labeled:,} of {result.n:,}",
-        VERDICTS[line.verdict] if estimate is not None else "too few labels",
+        VERDICTS[line.verdict] if estimate is not None else missing,
     )
 
 
@@ -372,7 +373,9 @@ def _titled(comparison: Comparison, line: ScorerComparison | CorrectedDifference
 
 def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
     """Whether labels are missing, and how much more labels would help."""
-    if result.estimate is None:
+    if not result.n:
+        yield "no outputs differ, so people's scores don't either, whatever the labels are"
+    elif result.estimate is None:
         yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
     else:
         yield from filter(None, (*map(clause_of, result.notes), more_labels(result, scale)))
