@@ -43,8 +43,10 @@ def alignment_view(alignment: Alignment, front_end: FrontEnd = PYTHON) -> View:
         title = "Chosen" if alignment.passed else "Chosen, but not shown to be better"
         sections += _chosen(title, alignment.chosen, alignment.wording)
     if alignment.tried:
-        note = "Chosen: how often, of ten choices, each without a tenth of the labels."
-        sections.append(Section("Tried", tables=(_tried(alignment),), notes=(note,)))
+        notes = ["Chosen: how often, of ten choices, each without a tenth of the labels."]
+        if alignment.default is not None and alignment.default.brier is not None:
+            notes.append("In each way, thresholds and mappings of the judge's probabilities were tried, too.")
+        sections.append(Section("Tried", tables=(_tried(alignment),), notes=tuple(notes)))
     labels = alignment.n_pool + alignment.n_compared
     return View(
         name=f"Alignment on {alignment.dataset_name}",
