@@ -208,6 +208,7 @@ def test_a_dry_run_counts_a_call_of_several_calibrations_once(
     assert [line["asked"] for line in found["scorers"]] == asked
     assert [line["cached"] for line in found["scorers"]] == cached
     assert (found["samples"], found["calls"]) == (3, sum(asked))
+    assert "threshold" not in found["judge"]  # --risk chooses it
     assert not (tmp_path / ".evalstone").exists()
 
 

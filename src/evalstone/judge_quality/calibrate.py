@@ -19,7 +19,7 @@ from evalstone._core.sizes import Concurrency
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judge_quality.cascade_threshold import certify, check_risk, keeping_all
+from evalstone.judge_quality.cascade_threshold import certify, check_risk, keeping_all, name_before_choice
 from evalstone.judge_quality.member_votes import scores_by_votes
 from evalstone.judges.aligned import alignments_in, is_example
 from evalstone.judges.base import Judge, JudgeSpec
@@ -318,7 +318,9 @@ async def estimate_calibration(
         whole = parsed if risk is None else keeping_all(_cascade(parsed))
         for one in (whole, *(parsed.members if per_judge or risk is not None else ())):
             plan = options.plan("calibration", work.labeled.dataset, [work.scorer], one)
-            found.append(await estimate(plan, ledger=ledger if options.cache else None, known=known))
+            calls = await estimate(plan, ledger=ledger if options.cache else None, known=known)
+            of_cascade = risk is not None and one is whole
+            found.append(replace(calls, judge=name_before_choice(_cascade(whole))) if of_cascade else calls)
     return combined(found)
 
 

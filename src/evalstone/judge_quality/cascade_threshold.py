@@ -30,6 +30,11 @@ def keeping_all(cascade: Cascade) -> Cascade:
     return replace(cascade, threshold=0.0)
 
 
+def name_before_choice(cascade: Cascade) -> str:
+    """How the cascade is named while it has no threshold."""
+    return f"cascade({cascade.primary.identity}, {cascade.fallback.identity})"
+
+
 def certify(
     cascade: Cascade,
     records: Iterable[Record],
