@@ -108,7 +108,7 @@ def test_examples_are_not_counted_in_a_calibration_and_other_labels_are_named(ma
     assert notes["examples_not_counted"] == "caution"
     assert notes["labels_used_to_align"] == "warning"
     ((line, _),) = calibration_notes([found], [found.judge])
-    assert line.endswith("; optimistic, since it was aligned with 118 of these labels")
+    assert line.endswith("; optimistic: aligned with 118 of these labels")
     plain = calibrate(ROWS, "relevancy_check", judge=ScriptedJudge(strict), ledger=None)
     assert (plain.n_examples, plain.n_aligned_with) == (0, 0)
 
@@ -211,6 +211,7 @@ def test_a_threshold_is_chosen_for_probabilities_that_are_too_low(tmp_path: Path
     assert made.aligned.brier is not None
     assert made.aligned.brier.estimate < made.default.brier.estimate / 2
     assert made.default.auroc == made.aligned.auroc  # mappings keep the order
+    assert "In each way, thresholds and mappings of the judge's probabilities were tried, too." in str(made)
     made.save(tmp_path / "a.json")
     run = evaluate(ROWS, "relevancy_check", judge=Aligned(ScriptedJudge(unsure), tmp_path / "a.json"), ledger=None)
     right = [(record.value == 1) is (row["label"] == "yes") for record, row in zip(run.records, ROWS, strict=True)]

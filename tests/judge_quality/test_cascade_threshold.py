@@ -17,6 +17,7 @@ from evalstone.judges import Aligned, Cascade, align
 from evalstone.questions import ClaimSupported
 from evalstone.results import Calibration
 from evalstone.results.saved_calibrations import calibration_for
+from evalstone.results.views.calibration import calibration_notes
 from evalstone.types import JudgeCall, Record, Score
 
 N = 300
@@ -88,6 +89,9 @@ def test_the_threshold_is_the_lowest_that_keeps_to_the_risk(tmp_path: Path) -> N
         in shown
     )
     assert "corrected by the labels" in shown
+    assert f"These labels chose the cascade's threshold, {risk.threshold:.4g}: the figures are optimistic" in shown
+    ((line, _),) = calibration_notes([made], [made.judge])
+    assert line.endswith("; optimistic: threshold chosen on these labels")
     stored = calibration_for(made.judge, made.signature, ledger)
     assert stored == made
     assert stored is not None

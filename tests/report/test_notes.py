@@ -190,6 +190,16 @@ SAID: tuple[tuple[Note, str], ...] = (
         "the correction is too small; calibrate it on others.",
     ),
     (
+        note("labels_chose_threshold", "warning", threshold=0.705),
+        "These labels chose the cascade's threshold, 0.705: the figures are optimistic; calibrate the cascade that has "
+        "it on others.",
+    ),
+    (
+        note("corrected_by_choosing_labels", "warning", threshold=0.705),
+        "The labels of this calibration chose the cascade's threshold, 0.705, so it may err less on them than on others, "
+        "and the correction may be too small; calibrate the cascade that has it on others.",
+    ),
+    (
         note("judges_differ", "warning", judges=("a@1", "b@1")),
         "The judges differ (a@1, b@1).",
     ),

@@ -10,6 +10,7 @@ import pytest
 from evalstone import ConfigError, EvalstoneError
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.human_labels import corrected_share
+from evalstone.stats.selective_risk import SelectiveRisk
 from evalstone.types import note
 from tests.runs import Given, run_of
 
@@ -69,6 +70,12 @@ def test_labelled_samples_of_the_run_itself_are_told() -> None:
 def test_labels_that_the_judge_was_aligned_with_correct_too_little_and_that_is_said() -> None:
     told = corrected_share(run_of(["1.0", "0.0"]), "given", replace(calibration(), n_aligned_with=40)).notes
     assert told == (note("corrected_by_aligned_labels", "warning", "given", samples=40, of=len(PAIRS)),)
+
+
+def test_labels_that_chose_the_threshold_of_the_cascade_correct_too_little_and_that_is_said() -> None:
+    risk = SelectiveRisk(threshold=0.705, limit=0.2, confidence=0.95, kept=16, wrong=0, bound=0.171, labeled=40)
+    told = corrected_share(run_of(["1.0", "0.0"]), "given", replace(calibration(), risk=risk)).notes
+    assert told == (note("corrected_by_choosing_labels", "warning", "given", threshold=0.705),)
 
 
 def test_a_calibration_of_another_judge_is_refused() -> None:

@@ -684,6 +684,14 @@ NOTES: Mapping[str, Row] = {
         f"the judge was aligned with {note['samples']} of the {count(note['of'], 'label')} of this calibration, on "
         "which it errs less than on others, so the correction is too small; calibrate it on others"
     ),
+    "labels_chose_threshold": lambda note, _: (
+        f"these labels chose the cascade's threshold, {note['threshold']:.4g}: the figures are optimistic; calibrate the "
+        "cascade that has it on others"
+    ),
+    "corrected_by_choosing_labels": lambda note, _: (
+        f"the labels of this calibration chose the cascade's threshold, {note['threshold']:.4g}, so it may err less on "
+        "them than on others, and the correction may be too small; calibrate the cascade that has it on others"
+    ),
     "annotators_split": lambda note, _: (
         f"{count(note['samples'], 'sample')} with evenly split annotators left out of the verdicts"
     ),

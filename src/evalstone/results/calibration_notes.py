@@ -92,6 +92,8 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("examples_not_counted", "caution", samples=calibration.n_examples)
     if calibration.n_aligned_with:
         yield note("labels_used_to_align", "warning", samples=calibration.n_aligned_with, of=len(calibration.pairs))
+    if calibration.risk is not None:
+        yield note("labels_chose_threshold", "warning", threshold=calibration.risk.threshold)
     if calibration.stop_reason:
         yield note("calibration_ended_early", "warning", reason=calibration.stop_reason)
     if calibration.keeps_reasoning is not None:

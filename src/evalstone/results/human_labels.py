@@ -252,6 +252,8 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     if calibration.n_aligned_with:
         used, of = calibration.n_aligned_with, len(calibration.pairs)
         notes.append(note("corrected_by_aligned_labels", "warning", title, samples=used, of=of))
+    if calibration.risk is not None:
+        notes.append(note("corrected_by_choosing_labels", "warning", title, threshold=calibration.risk.threshold))
     if scores.groups is not None or calibration.decided_clusters is not None:
         notes.append(note("clusters_ignored", "caution", title))
     return RoganGladenResult(title=title, info=info, threshold=threshold, result=result, notes=tuple(notes))

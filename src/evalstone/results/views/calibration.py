@@ -159,8 +159,7 @@ def _result(calibration: Calibration) -> str:
         said = f"caught {caught} of {count(bad, 'bad answer')} and flagged {flagged} of {good} good ones"
     chance = ", not shown to be better than chance" if calibration.unusable else ""
     same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
-    used = calibration.n_aligned_with
-    optimistic = f"; optimistic, since it was aligned with {used} of these labels" if used else ""
+    optimistic = f"; {chosen}" if (chosen := chosen_with(calibration)) else ""
     return (
         f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; {said} at the threshold "
         f"{threshold:.4g}{same}{optimistic}{_panel(calibration.members)}"
