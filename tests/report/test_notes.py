@@ -196,8 +196,8 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("corrected_by_choosing_labels", "warning", threshold=0.705),
-        "The labels of this calibration chose the cascade's threshold, 0.705, so it may err less on them than on others, "
-        "and the correction may be too small; calibrate the cascade that has it on others.",
+        "The labels of this calibration chose the cascade's threshold, 0.705, so it may err less on them than on "
+        "others, and the correction may be too small; calibrate the cascade that has it on others.",
     ),
     (
         note("judges_differ", "warning", judges=("a@1", "b@1")),

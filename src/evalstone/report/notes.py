@@ -685,8 +685,8 @@ NOTES: Mapping[str, Row] = {
         "which it errs less than on others, so the correction is too small; calibrate it on others"
     ),
     "labels_chose_threshold": lambda note, _: (
-        f"these labels chose the cascade's threshold, {note['threshold']:.4g}: the figures are optimistic; calibrate the "
-        "cascade that has it on others"
+        f"these labels chose the cascade's threshold, {note['threshold']:.4g}: the figures are optimistic; calibrate "
+        "the cascade that has it on others"
     ),
     "corrected_by_choosing_labels": lambda note, _: (
         f"the labels of this calibration chose the cascade's threshold, {note['threshold']:.4g}, so it may err less on "

@@ -320,8 +320,8 @@ def _joined_rows(source: Any, dataset: Dataset) -> list[_Row]:
     for row in listed:
         if (first := rows.setdefault(row.id, row)) is not row:
             raise DataError(
-                f"{row.place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's labels "
-                "in a separate column"
+                f"{row.place}: the id {excerpt(row.id)} was already labeled at {first.place}; put each annotator's "
+                "labels in a separate column"
             )
     return list(rows.values())
 
