@@ -157,6 +157,12 @@ def test_an_empty_mapping_leaves_a_field_out() -> None:
         ),
         ({"output": ["doc1", "doc2"]}, "only context takes several columns; output is mapped to doc1, doc2"),
         ({"ouput": "input"}, "unknown sample field 'ouput'; did you mean output?"),
+        (
+            {"metadata.topics": "doc1"},
+            "unknown sample field 'metadata.topics': columns can't be mapped to entries of the metadata; name the "
+            "column topics, and it becomes this entry",
+        ),
+        ({"metadata.": "doc1"}, "unknown sample field 'metadata.'; did you mean metadata?"),
     ],
 )
 def test_a_mapping_that_fits_no_row_is_refused_with_near_names(mapping: dict[str, Any], problem: str) -> None:

@@ -196,6 +196,18 @@ def unknown_field(name: str) -> Problem:
     return problem.worded(f"unknown sample field {name!r}; did you mean {known}?", known)
 
 
+def _unmappable(field: str) -> Problem:
+    """The error message for a mapping of what isn't a sample field. Entries of the metadata have the names of their
+    columns."""
+    problem, entry = unknown("sample field", field, FIELD_NAMES), field.removeprefix("metadata.")
+    if not entry or entry == field:
+        return problem
+    return problem.worded(
+        f"unknown sample field {field!r}: columns can't be mapped to entries of the metadata; name the column "
+        f"{named(entry)}, and it becomes this entry"
+    )
+
+
 def inner_names(field: str) -> tuple[str, ...]:
     """The normalized keys under which an object may have the text of a field: its name, then `text` and `content`."""
     return (*(normal(name) for rank in FIELD_NAMES[field] for name in rank), "text", "content")
@@ -222,7 +234,7 @@ class Columns:
         self.mapping: dict[str, tuple[str, ...]] = {}
         for field, columns in _table(mapping).items():
             if field not in FIELD_NAMES:
-                raise ConfigError(unknown("sample field", field, FIELD_NAMES))
+                raise ConfigError(_unmappable(field))
             self.mapping[field] = ((columns,) if columns else ()) if isinstance(columns, str) else tuple(columns)
             if len(self.mapping[field]) > 1 and field != "context":
                 raise ConfigError(f"only context takes several columns; {field} is mapped to {shortlist(columns)}")
