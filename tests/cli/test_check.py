@@ -22,6 +22,17 @@ def test_the_command_that_it_suggests_runs(tmp_path: Path, evalstone: Evalstone)
     assert (run.returncode, "faithfulness" in run.stdout) == (0, True)
 
 
+def test_the_calibration_that_it_suggests_runs(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = ["q,label,a,docs", "Where?,yes,Bern is in it.,Bern is in it.", "Who?,no,Ada was born.,It rains."]
+    (tmp_path / "my data.csv").write_text("\n".join(rows))
+    mapping = ("--map", "input=q", "--map", "output=a", "--map", "context=docs")
+    _, suggested = json.loads(evalstone("check", "my data.csv", *mapping, "--json").stdout)["commands"]
+    command = shlex.split(suggested)
+    assert command[:4] == ["evalstone", "calibrate", "--labels", "my data.csv"]
+    done = evalstone(*command[1:], "--ledger", "l.db", "--json")
+    assert (done.returncode, len(json.loads(done.stdout)["pairs"])) == (0, 2), done.stderr
+
+
 def test_an_encoding_and_a_separator_are_part_of_the_command(tmp_path: Path, evalstone: Evalstone) -> None:
     text = "question,answer,contexts\nWo ist Köln?,It is in the country.,Köln.\\n--It is in the country.\n"
     (tmp_path / "d.csv").write_bytes(text.replace("\\n", "|").encode("cp1252"))

@@ -12,6 +12,7 @@ import pytest
 
 from evalstone import ConfigError, DataError, Sample, check, load
 from evalstone.results import DataCheck
+from evalstone.results.labels import LabelReader, read_labels
 from evalstone.run.data_check import MOST_PROBLEMS
 from evalstone.scorers.text.translation import _sacrebleu  # pyright: ignore[reportPrivateUsage]
 
@@ -169,6 +170,40 @@ def test_a_command_names_a_model_if_most_samples_are_not_in_english(tmp_path: Pa
     path.write_text(json.dumps({"output": "Bern liegt in der Schweiz und ist die Hauptstadt.", "context": ["Bern"]}))
     (command,) = check(path).commands
     assert command.endswith("--scorer faithfulness --judge openai/gpt-5.1")
+
+
+@pytest.mark.parametrize(
+    ("labels", "calibrates"),
+    [
+        ([{"label": "grounded"}, {"label": "ungrounded"}, {}], True),
+        ([{"Human Label": 1}, {"Human Label": 0.5}, {"Human Label": "n/a"}], True),
+        ([{"annotator_1": "yes", "annotator_2": "no"}, {"annotator_1": "yes"}, {}], True),
+        ([{"label": ["yes", "no", None]}, {"label": [True]}, {"label": "[0, 1]"}], True),
+        ([{"metadata": {"label": "yes"}}, {}, {}], True),
+        ([{"label": "yes", "annotator_1": "so so"}, {}, {}], True),  # `calibrate` reads the label
+        ([{"label": "spam"}, {"label": "yes"}, {}], False),
+        ([{"rating": 4}, {"rating": 5}, {"rating": 1}], False),
+        ([{"annotator_1": "yes", "annotator_2": "so so"}, {}, {}], False),
+        ([{"label": {"by": "Ada"}}, {}, {}], False),
+        ([{"label": "[yes"}, {}, {}], False),
+        ([{"label": ""}, {"label": "-"}, {"label": None}], False),
+        ([{"verdict": "yes"}, {}, {}], False),
+    ],
+)
+def test_data_with_labels_of_people_get_a_command_that_compares_a_judge_with_them(
+    tmp_path: Path, labels: list[dict[str, Any]], calibrates: bool
+) -> None:
+    rows = [{"id": n, "output": "In the country.", "context": ["It is there."]} for n in range(3)]
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps({**row, **of}) + "\n" for row, of in zip(rows, labels, strict=True)))
+    found = [command for command in check(path).commands if "calibrate" in command]
+    assert found == [f"evalstone calibrate --labels {path} --scorer faithfulness"] * calibrates
+    if calibrates:
+        read_labels(path, LabelReader(scale=1.0, lower_is_better=False))
+    for checked in (check(path, encoding="utf-8"), check(path, split={"context": ";"})):
+        assert not any("calibrate" in command for command in checked.commands)
+    pattern = tmp_path / "*.jsonl"
+    assert not any("calibrate" in command for command in check(pattern).commands)
 
 
 def _chat(arguments: str) -> dict[str, Any]:

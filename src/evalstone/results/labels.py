@@ -469,14 +469,33 @@ def _size(row: _Row, column: str) -> int:
     return int(number)
 
 
-def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
-    """The columns of labels, recognized by their names."""
+@functools.lru_cache(maxsize=1000)
+def may_have_labels(column: str) -> bool:
+    """Whether a column may be one of labels, by its name."""
+    name = normal(column)
+    return name in LABEL_COLUMNS or name.startswith(ANNOTATOR_PREFIXES)
+
+
+def columns_of_labels(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of labels by their names: one that is named as such, or else those of annotators."""
     for known in LABEL_COLUMNS:
         for column in columns:
             if normal(column) == known:
                 return (column,)
-    if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
-        return several
+    return tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES))
+
+
+def labels_in(value: object, column: str, reader: LabelReader) -> int:
+    """The number of labels in a cell. Raises DataError if they can't be read."""
+    row = _Row("", "", {column: value})
+    (labels,), _ = reader.read([[Cell(item, "", column) for item in _items(row, column)]])
+    return sum(label is not None for label in labels)
+
+
+def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
+    """The columns of labels, recognized by their names."""
+    if known := columns_of_labels(columns):
+        return known
     others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
     named_by = Hint.of("name it with ", Setting("label", ...), ", once per annotator")
     raise DataError(f"no column of labels ({others}); ", named_by if reader.has_options else "name it label")

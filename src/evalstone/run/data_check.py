@@ -36,6 +36,7 @@ from evalstone.results.data_check import (
     Duplicates,
     UnreadColumn,
 )
+from evalstone.results.labels import LabelReader, columns_of_labels, labels_in, may_have_labels
 from evalstone.scorers.base import Scorer, is_absent
 from evalstone.scorers.described import built_in
 from evalstone.types import OWN_RUBRIC, SAMPLE_FIELDS, Sample, Skipped, rubric_of
@@ -59,6 +60,8 @@ _OF_CALLS_BY_A_MODEL = ("tool_call_appropriateness", "goal_reached")
 _MOST_SUGGESTED = 3
 _OF_ANY_ANSWER = "toxicity"
 _MODEL = "openai/gpt-5.1"
+_READER = LabelReader(scale=1.0, lower_is_better=False, has_options=False)
+"""Reads labels as those of any built-in scorer: which ones can be read doesn't depend on the direction."""
 _LONGEST = 60
 _FILES = 1 << 20
 """More files than data have."""
@@ -132,6 +135,8 @@ class _Inspection:
     blanks: Counter[str] = field(default_factory=Counter[str])
     languages: Counter[str] = field(default_factory=Counter[str])
     shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict[tuple[str, ...], _Shape])
+    labels: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    """By column that may have labels, how many it has; None if one of them can't be read."""
     first: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
     notes: Notes = field(default_factory=lambda: Notes("sample"))
 
@@ -219,6 +224,7 @@ class _Inspection:
             except DataError as error:
                 self._refuse(place, error, OWN_RUBRIC)
             self._add(sample, place)
+            self._count_labels(sample)
 
     def _add(self, sample: Sample, place: str) -> None:
         self.samples += 1
@@ -248,6 +254,15 @@ class _Inspection:
         shape.samples += 1
         if number <= _FIRST:
             self.first.append(dict(_texts(sample)))
+
+    def _count_labels(self, sample: Sample) -> None:
+        for column, value in sample.metadata.items():
+            if not may_have_labels(column) or (labels := self.labels.get(column, 0)) is None:
+                continue
+            try:
+                self.labels[column] = labels + labels_in(value, column, _READER)
+            except DataError:
+                self.labels[column] = None
 
     def _result(
         self, found: _Rows, became: Mapping[str, str], ignored: Iterable[str], notes: Iterable[str]
@@ -325,13 +340,27 @@ class _Inspection:
         fit = [name for name in able if 2 * able[name].samples >= self.samples]
         chosen = [name for name in (_OF_CALLS if has_calls else _SUGGESTED) if name in fit]
         chosen = chosen[:_MOST_SUGGESTED] or [_OF_ANY_ANSWER if _OF_ANY_ANSWER in able else next(iter(able))]
-        foreign = sum(number for name, number in self.languages.items() if is_foreign(name))
-        unanswered = any(able[name].judged and name not in (*_SUGGESTED, *_OF_CALLS) for name in chosen)
-        yield self._command(path, chosen, by_a_model=unanswered or 2 * foreign > self.samples)
-        if has_calls and (judged := [name for name in _OF_CALLS_BY_A_MODEL if name in fit]):
-            yield self._command(path, judged, by_a_model=True)
+        is_foreign_text = 2 * sum(n for name, n in self.languages.items() if is_foreign(name)) > self.samples
 
-    def _command(self, path: str, chosen: Iterable[str], *, by_a_model: bool) -> str:
+        def by_a_model(names: Iterable[str]) -> bool:
+            known = (*_SUGGESTED, *_OF_CALLS)
+            return is_foreign_text or any(able[name].judged and name not in known for name in names)
+
+        yield self._command(f"run {shlex.quote(path)}", chosen, by_a_model=by_a_model(chosen))
+        if has_calls and (judged := [name for name in _OF_CALLS_BY_A_MODEL if name in fit]):
+            yield self._command(f"run {shlex.quote(path)}", judged, by_a_model=True)
+        labeled = [name for name in chosen if able[name].judged][:1]
+        if labeled and Path(path).is_file() and self._has_labels():
+            yield self._command(f"calibrate --labels {shlex.quote(path)}", labeled, by_a_model=by_a_model(labeled))
+
+    def _has_labels(self) -> bool:
+        """Whether the data have labels of people, and `calibrate` can read all of them."""
+        if self.split is not None or self.encoding is not None or self.sheet is not None:
+            return False
+        counts = [self.labels[column] for column in columns_of_labels([*self.labels])]
+        return None not in counts and any(counts)
+
+    def _command(self, start: str, chosen: Iterable[str], *, by_a_model: bool) -> str:
         options = [f"--scorer {name}" for name in chosen]
         for name, columns in (self.map or {}).items():
             listed = [columns] if isinstance(columns, str) else columns
@@ -340,7 +369,7 @@ class _Inspection:
         options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
         options += [f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else []
         options += [f"--judge {_MODEL}"] if by_a_model else []
-        return " ".join(("evalstone run", shlex.quote(path), *options))
+        return " ".join((f"evalstone {start}", *options))
 
 
 class _Places:
