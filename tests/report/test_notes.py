@@ -318,6 +318,14 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Its answers were replayed.",
     ),
     (
+        note("outputs_replaced", samples=1),
+        "The target's answers replace the output that the data have for 1 sample.",
+    ),
+    (
+        note("outputs_replaced", samples=2),
+        "The target's answers replace the outputs that the data have for 2 samples.",
+    ),
+    (
         note("of_judge", "warning", text="it has not seen poems"),
         "It has not seen poems.",
     ),

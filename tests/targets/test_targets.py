@@ -14,7 +14,7 @@ import pytest
 from evalstone import Failed, Limits, Run, Sample, Score, Scorer, Skipped, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import Answer, FunctionTarget, parse_target
-from evalstone.types import Message, Record, Usage
+from evalstone.types import Message, Record, Usage, note
 
 BORN = "contains(expected='1815')"
 CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(6)]
@@ -46,6 +46,21 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
     assert run.target is not None
     assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)
     assert ["1912" in (sample.output or "") for sample in run.samples or ()] == [n == 3 for n in range(6)]
+
+
+def test_a_run_says_how_many_outputs_of_the_data_the_answers_replace() -> None:
+    outputs = ("Born in 1912.", " ", None, "Born in 1913.")
+    cases = [{**case, "output": output} for case, output in zip(CASES, outputs, strict=False)]
+
+    def agent(*, input: str) -> str:
+        return "Born in 1815."
+
+    run = evaluate(cases, BORN, target=agent, trials=2, ledger=None)
+    assert run["contains"].mean == 1
+    for one in (run, Run.from_dict(run.to_dict(), run.records)):
+        assert [each for each in one.notes if each.kind == "outputs_replaced"] == [note("outputs_replaced", samples=2)]
+    for other in (evaluate(CASES, BORN, target=agent, ledger=None), evaluate(cases[:1], BORN, ledger=None)):
+        assert not any(each.kind == "outputs_replaced" for each in other.notes)
 
 
 def test_an_async_function_and_one_that_returns_an_answer() -> None:

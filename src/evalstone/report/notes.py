@@ -482,6 +482,11 @@ NOTES: Mapping[str, Row] = {
         f"{count(note['results'], 'result')} failed. No mean includes them; the reasons are below"
     ),
     "of_target": lambda note, _: safe(note["text"], LONG),
+    "outputs_replaced": lambda note, _: (
+        "the target's answers replace the "
+        + ("output" if note["samples"] == 1 else "outputs")
+        + f" that the data have for {count(note['samples'], 'sample')}"
+    ),
     "of_judge": lambda note, _: safe(note["text"], LONG),
     "not_in_english": lambda note, _: (
         f"{part_of(note['samples'], note['of'], 'sample')} not in English; the lexical judge was only measured on "

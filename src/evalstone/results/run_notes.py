@@ -41,6 +41,8 @@ def doubts_of(run: Run) -> Iterator[Note]:
         yield note("results_failed", "warning", results=run.n_failed)
     if run.target is not None and run.target.note:
         yield note("of_target", "warning", text=run.target.note)
+    if run.target is not None and run.target.replaced:
+        yield note("outputs_replaced", samples=run.target.replaced)
     yield from run.cautions
     for warning, times in run.warnings.items():
         if warning.endswith(REFUSED):

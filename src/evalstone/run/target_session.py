@@ -92,6 +92,7 @@ class TargetSession:
         run: The id of the run. Answers of a target without a version are valid for this run only.
         trials: The number of trials per sample.
         size: The number of samples and trials.
+        replaced: The number of samples whose data have an output, which the answer replaces.
         stop: Once requested, no more calls are made.
         user: The simulated user of conversations.
         session: The session of the judges, with the ledger and the budget. Asks the simulated user's judge.
@@ -106,9 +107,11 @@ class TargetSession:
         session: Session,
         trials: int,
         size: int,
+        replaced: int = 0,
         stop: StopSignal,
     ) -> None:
         self.target, self.trials, self.user, self.stop = target, trials, user, stop
+        self._replaced = replaced
         self._session, self.calls = session, session.calls
         self.samples = SpillingList(size, write=_written, read=_read)
         """The samples with their answers, in plan order."""
@@ -187,6 +190,7 @@ class TargetSession:
             trials=self.trials,
             scope=self.scope,
             inputs=self.target.inputs,
+            replaced=self._replaced,
             answers=len(seconds),
             failed=self._failed,
             cached=self._cached,

@@ -148,6 +148,8 @@ class StoredTarget:
     """The key of its answers in the ledger, in place of a judge."""
     inputs: tuple[str, ...] = ()
     """The sample fields that it received."""
+    replaced: int = 0
+    """The number of samples whose output in the data its answers replace."""
     answers: int = 0
     """The number of calls with an answer."""
     failed: int = 0
@@ -166,9 +168,11 @@ class StoredTarget:
     """The `mean`, `p50` and `p95` latency of an answer in seconds; empty without answers."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.trials <= MOST_TRIALS or min(self.answers, self.failed, self.cached) < 0:
+        if not 1 <= self.trials <= MOST_TRIALS or min(self.replaced, self.answers, self.failed, self.cached) < 0:
             allowed = f"from 1 to {MOST_TRIALS}"
-            raise DataError(f"the target's trials must be {allowed}, its answers, failed and cached 0 or more")
+            raise DataError(
+                f"the target's trials must be {allowed}, its replaced, answers, failed and cached 0 or more"
+            )
 
 
 EndingName: TypeAlias = Literal[
