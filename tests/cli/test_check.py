@@ -48,11 +48,16 @@ def test_an_encoding_and_a_separator_are_part_of_the_command(tmp_path: Path, eva
         assert problem in evalstone("check", "d.csv", *wrong).stderr
 
 
-def test_results_of_another_tool_can_be_imported(tmp_path: Path, evalstone: Evalstone) -> None:
+def test_results_of_another_tool_can_be_imported(
+    tmp_path: Path, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "of ragas.csv").write_text("user_input,response,faithfulness\nq,a,0.5\nr,b,1\n")
     checked = json.loads(evalstone("check", "of ragas.csv", "--json").stdout)
     assert checked["remarks"] == ["the file has results of ragas; to keep their scores, import it"]
     assert checked["commands"][0] == "evalstone import 'of ragas.csv'"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    checked = json.loads(evalstone("check", "~/of ragas.csv", "--json").stdout)
+    assert checked["commands"][0] == "evalstone import '~/of ragas.csv'"
     (tmp_path / "d.csv").write_text("user_input,response\nq,a\n")
     assert json.loads(evalstone("check", "d.csv", "--json").stdout)["remarks"] == []
 

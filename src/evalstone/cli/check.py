@@ -45,7 +45,7 @@ def check(
 
 def _with_import(data: str, result: DataCheck) -> DataCheck:
     """The check of a file, which says if the file has the scores of another tool."""
-    path = Path(data)
+    path = Path(data).expanduser()
     if not path.is_file() or not (tool := tool_of(path)):
         return result
     said = f"the file has results of {tool}; to keep their scores, import it"

@@ -111,13 +111,14 @@ class DataCheck(Shown):
     languages: Mapping[str, int]
     """By language, the number of samples: a code such as `en`, a script such as `cyrillic`, or "" if it is unclear."""
     scorers: tuple[CheckedScorer, ...]
-    """The built-in scorers: first those that can score the most samples. None if no column is recognized."""
+    """The built-in scorers: first those that can score the most samples. Empty if no column is recognized."""
     remarks: tuple[str, ...]
     """What was read with a caveat."""
     first: tuple[Mapping[str, str], ...]
     """The texts of the first samples, by field."""
     commands: tuple[str, ...]
-    """Commands for the data; none if there are problems, no scorer for it, or no file."""
+    """Commands that score the data, if there are no problems, a scorer for it, and a file. The command line puts before
+    them what imports the scores of another tool."""
 
     def __repr__(self) -> str:
         return f"<DataCheck {self.source}: {count(self.samples, 'sample')}, {count(self.n_problems, 'problem')}>"
