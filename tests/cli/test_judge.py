@@ -224,6 +224,13 @@ def test_a_dry_run_of_a_calibration_refuses_what_the_calibration_refuses(tmp_pat
         assert problem in done.stderr
 
 
+def test_of_several_judges_none_is_asked_if_one_cannot_answer(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "l.jsonl").write_text(json.dumps(ROW | {"label": 1}), encoding="utf-8")
+    done = evalstone("calibrate", "--labels", "l.jsonl", "-s", "fact_check", "-j", "lexical", "-j", "sentences")
+    assert (done.returncode, "sentences@1 only splits texts into sentences" in done.stderr) == (2, True)
+    assert not (tmp_path / ".evalstone").exists()
+
+
 def test_several_judges_are_calibrated_and_compared(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"output": "x y", "context": [text], "label": label} for text, label in (("x y", "yes"), ("z", "no"))] * 4
     (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -14,6 +14,8 @@ from evalstone._core.display import limits
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, RunAborted
+from evalstone.judges import Cascade
+from evalstone.judges.decision import SentenceJudge
 from evalstone.results import Calibration, compare_with_members
 from evalstone.results.human_labels import corrected_share
 from evalstone.results.measures import measure
@@ -584,3 +586,11 @@ def test_the_members_are_left_out_if_the_calibration_is_stopped():
 def test_a_budget_is_for_one_judge():
     with pytest.raises(ConfigError, match=r"per_judge can't .* budget"):
         calibrate(ROWS, judge=Panel(*PAIR), ledger=None, per_judge=True, budget=1.0)
+
+
+@pytest.mark.parametrize("options", [{"per_judge": True}, {"risk": 0.5}])
+def test_a_member_that_cannot_answer_alone_is_refused_before_a_call(options: dict[str, Any]) -> None:
+    fallback = ScriptedJudge(lambda question: question.parse('{"reason": "", "verdict": "yes"}'))
+    with pytest.raises(ConfigError, match="sentences@1 only splits texts into sentences"):
+        calibrate(ROWS, "fact_check", judge=Cascade(SentenceJudge(), fallback), ledger=None, **options)
+    assert not fallback.asked

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from evalstone import Judge, JudgeAnswer, LexicalJudge, calibrate
+from evalstone._core import sync
 from evalstone.errors import ConfigError
+from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig, estimate_calibration
 from evalstone.judge_quality.cascade_threshold import certify, keeping_all
 from evalstone.judges import Aligned, Cascade, align
 from evalstone.questions import ClaimSupported
@@ -60,7 +63,8 @@ CHEAP, DEAR = Simulated(name="cheap", dollars=0.00002), Simulated(name="dear", d
 
 
 def chosen(cascade: Cascade, risk: float, **more: Any) -> Calibration:
-    return calibrate(ROWS, "fact_check", judge=cascade, ledger=more.pop("ledger", None), risk=risk, **more)
+    samples = more.pop("samples", ROWS)
+    return calibrate(samples, "fact_check", judge=cascade, ledger=more.pop("ledger", None), risk=risk, **more)
 
 
 @pytest.mark.slow
@@ -145,6 +149,41 @@ def test_what_shows_no_threshold_is_refused(judge: Judge, options: dict[str, Any
     with pytest.raises(ConfigError) as caught:
         calibrate(ROWS, "fact_check", judge=judge, ledger=None, **options)
     assert problem in str(caught.value)
+
+
+class Counted(Simulated):
+    """Keeps which judge was asked. Its reply is stored."""
+
+    asked: ClassVar[Counter[str]] = Counter()
+
+    async def answer(self, question: Any, repeat: int = 0) -> JudgeAnswer[Any]:
+        self.asked[self.name] += 1
+        answer = await super().answer(question, repeat)
+        return replace(answer, reply=f'{{"reason": "", "verdict": "{answer.value.verdict}"}}')
+
+
+@pytest.mark.parametrize(("cache", "times"), [(True, 1), (False, 3)])
+def test_a_dry_run_counts_the_calls_for_the_threshold_and_with_it(cache: bool, times: int, tmp_path: Path) -> None:
+    cascade = Cascade(Counted(name="cheap", dollars=0.0), Counted(name="dear", dollars=0.0, accuracy=0.95))
+    found = sync.run(
+        estimate_calibration(
+            ROWS[:100],
+            "fact_check",
+            data=None,
+            judges=[cascade],
+            config=LabelConfig(),
+            options=JudgeOptions(cache=cache),
+            slice_by=None,
+            per_judge=False,
+            risk=0.2,
+            ledger=tmp_path / "l.db",
+        )
+    )
+    Counted.asked.clear()
+    chosen(cascade, 0.2, samples=ROWS[:100], ledger=tmp_path / "l.db", cache=cache)
+    counted = {line.judge.partition("#")[0]: line.calls for line in found.judges}
+    assert counted["cheap"] == Counted.asked["cheap"] == 100 * times
+    assert counted["dear"] == 100 * times >= Counted.asked["dear"] >= 100
 
 
 @pytest.mark.parametrize("repeated", [{"group": "g"}, {}])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
-    from evalstone.scorers.base import ScorerSpec
+    from evalstone.scorers import Scorer
     from evalstone.stats.classification import MeasureName
 
 
@@ -99,7 +99,7 @@ def calibrate(
     Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
     from evalstone.datasets.writing import write_jsonl, write_text
-    from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
+    from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig, check_judges
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
     from evalstone.report.notes import clause_of
@@ -108,10 +108,11 @@ def calibrate(
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
     from evalstone.results.views.calibration import calibration_view
     from evalstone.results.views.calibration_figures import reliability_chart
+    from evalstone.scorers import parse_scorers
 
     check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger
-    (spec,) = scorer_specs([scorer])
+    (chosen,) = parse_scorers(scorer_specs([scorer]))
     judges = [evalstone.parse_judge(judge_spec(name, base_url)) for name in judge or ["lexical"]]
     if len(judges) > 1 and (
         refused := [
@@ -128,7 +129,7 @@ def calibrate(
     if dry_run:
         return _show_calls(
             labels,
-            spec,
+            chosen,
             data=data,
             judges=judges,
             config=LabelConfig(
@@ -150,6 +151,7 @@ def calibrate(
         )
     for each in judges:
         each.check()
+    check_judges(chosen, *judges)
     resume = RESUME if cache else WITHOUT_NO_CACHE
     made: list[Calibration] = []
     with interruptible(resume=resume) as stop:
@@ -157,7 +159,7 @@ def calibrate(
             made.append(
                 evalstone.calibrate(
                     labels,
-                    spec,
+                    chosen,
                     data=data,
                     judge=one,
                     label=label or (),
@@ -214,7 +216,7 @@ def calibrate(
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if len(made) == 1 and _answer_alone(judges[0].members, spec) and not (per_judge or first.risk):
+        if len(made) == 1 and _answer_alone(judges[0].members, chosen) and not (per_judge or first.risk):
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files
@@ -232,20 +234,18 @@ def calibrate(
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 
-def _answer_alone(members: Sequence[evalstone.Judge], spec: ScorerSpec) -> bool:
+def _answer_alone(members: Sequence[evalstone.Judge], scorer: Scorer) -> bool:
     """Whether each of these judges can answer all questions of a scorer; False if there are none."""
-    from evalstone.scorers import parse_scorers
+    from evalstone.judge_quality.calibrate import check_judges
 
-    (scorer,) = parse_scorers(spec)
     try:
-        for each in members:
-            each.check_questions(scorer.name, scorer.questions)
+        check_judges(scorer, *members)
     except ConfigError:
         return False
     return bool(members)
 
 
-def _show_calls(labels: str, scorer: ScorerSpec, *, options: JudgeOptions, outputs: Outputs, **settings: Any) -> int:
+def _show_calls(labels: str, scorer: Scorer, *, options: JudgeOptions, outputs: Outputs, **settings: Any) -> int:
     """Show the calls and the cost of a calibration, without a call."""
     from evalstone._core import sync
     from evalstone.judge_quality.calibrate import estimate_calibration

@@ -264,6 +264,7 @@ async def acalibrate(
         return calibration
 
     parsed = judge_for((chosen,), judge)
+    check_judges(chosen, parsed, *_alone(parsed, per_judge=per_judge, risk=risk))
     shown = None
     if risk is not None:
         cascade = _cascade(parsed)
@@ -281,7 +282,7 @@ async def acalibrate(
     if not per_judge and shown is None:
         return calibration
     try:
-        alone = [await calibrated(member) for member in parsed.members]
+        alone = [await calibrated(member) for member in _alone(parsed, per_judge=per_judge, risk=risk)]
     except RunAborted:
         if stop is None or not stop.requested:
             raise
@@ -315,12 +316,16 @@ async def estimate_calibration(
     known: set[Key] | None = set() if options.cache and ledger is not None else None
     for each in judges:
         parsed = judge_for((work.scorer,), each)
-        whole = parsed if risk is None else keeping_all(_cascade(parsed))
-        for one in (whole, *(parsed.members if per_judge or risk is not None else ())):
+        runs: list[tuple[Judge, str]] = [(parsed, "")]
+        if risk is not None:
+            cascade = _cascade(parsed)
+            # Without answers to reuse, the cascade asks all again with the threshold that was chosen.
+            runs = [(keeping_all(cascade), name_before_choice(cascade))] * (2 if known is None else 1)
+        runs += [(one, "") for one in _alone(parsed, per_judge=per_judge, risk=risk)]
+        for one, name in runs:
             plan = options.plan("calibration", work.labeled.dataset, [work.scorer], one)
             calls = await estimate(plan, ledger=ledger if options.cache else None, known=known)
-            of_cascade = risk is not None and one is whole
-            found.append(replace(calls, judge=name_before_choice(_cascade(whole))) if of_cascade else calls)
+            found.append(replace(calls, judge=name or calls.judge))
     return combined(found)
 
 
@@ -362,6 +367,17 @@ def _prepare(
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     return _Work(labeled, yes_from, scorers[0], keys)
+
+
+def check_judges(scorer: Scorer, *judges: Judge) -> None:
+    """Raise ConfigError for a judge that can't answer all questions of a scorer."""
+    for each in judges if scorer.asks_shared_judge else ():
+        each.check_questions(scorer.name, scorer.questions_to(None))
+
+
+def _alone(judge: Judge, *, per_judge: bool, risk: float | None) -> Sequence[Judge]:
+    """The members of a judge that are calibrated beside it."""
+    return judge.members if per_judge or risk is not None else ()
 
 
 def _cascade(judge: Judge) -> Cascade:
