@@ -196,3 +196,13 @@ def test_the_names_of_another_tool_are_listed_as_json(evalstone: Evalstone) -> N
     one = json.loads(evalstone("scorers", "--from", "deepeval", "FaithfulnessMetric", "--json").stdout)
     assert (one["names"][0]["kind"], one["names"][0]["ours"]) == ("scorer", "faithfulness(definition='deepeval')")
     assert ("option", "truths_extraction_limit") in [(row["kind"], row["theirs"]) for row in one["names"]]
+
+
+@pytest.mark.parametrize("options", ["-s faithfulness", "-s contains --map input=answer --map output=question"])
+def test_expected_answers_are_supposed_only_where_they_are_missing(
+    folder: Path, evalstone: Evalstone, options: str
+) -> None:
+    (folder / "a.csv").write_text("question,answer\nWhere?,Rome\n")
+    done = evalstone("run", "a.csv", *options.split())
+    assert "can be scored" in done.stderr
+    assert "expected answers" not in done.stderr

@@ -70,6 +70,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         'is another, such as 80, import with scales={"words": 80}.',
     ),
     (
+        note("scale_assumed", "caution", "words", tool="t", highest=99.5, scale=100.0),
+        "words: t doesn't say which scores are possible; the highest is 99.5, so the scale is taken to be 100; if it "
+        'is another, such as 200, import with scales={"words": 200}.',
+    ),
+    (
         note("metric_unknown", "caution", tool="t", metric="no-such", place="France"),
         "The metric no-such of t isn't known here (first in France); its scores are read as they are.",
     ),

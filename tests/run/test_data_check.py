@@ -232,6 +232,11 @@ def test_commands_for_conversations_with_tools_name_scorers_of_tool_calls(tmp_pa
     assert check(path).commands[0].startswith(f"{run} --scorer trajectory_accuracy --scorer tool_call_f1 ")
     path.write_text(json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}))
     assert not any("tool" in command.partition(".jsonl")[2] for command in check(path).commands)
+    plain = {"input": "q", "output": "a"}
+    path.write_text("\n".join(map(json.dumps, (plain, plain | {"input": "r"}, _chat("{}")))))
+    assert check(path).commands == (f"{run} --scorer answer_relevancy",)
+    path.write_text(json.dumps({**plain, "trajectory": ["find"], "expected_trajectory": ["find"]}))
+    assert "--scorer tool_call_f1" in check(path).commands[0]
 
 
 def test_arguments_of_tool_calls_that_are_no_json_object_are_named() -> None:
@@ -266,6 +271,8 @@ def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
     assert (checked.scorers, "Languages" in str(checked)) == ((), False)
     (problem,) = check([{"SME answer": "b", "q": "a", "a": "b"}]).problems
     assert problem.message.endswith('for example map={"input": "q", "output": "a", "reference": "SME answer"}')
+    (problem,) = check([{"q": "Who?", "ques": "Who?", "note": "It is short.", "more": "text"}]).problems
+    assert problem.message.endswith('for example map={"input": "q"}')
     rows = [{"nr": 1, "kind": "geo", "frage": "Who was Ada?", "antwort": "Mathematician", "quelle": "A page on Ada."}]
     (problem,) = check([{"nr": 2}, *rows]).problems
     assert problem.message.endswith('for example map={"input": "frage", "output": "antwort"}')
