@@ -61,7 +61,7 @@ def measured(folder: Path, tests: str, *options: str) -> tuple[int, str]:
 @pytest.mark.parametrize("options", [(), ("-n2",)])
 def test_what_all_processes_reach_is_added_up(tmp_path: Path, options: tuple[str, ...]) -> None:
     code, printed = measured(tmp_path, WHOLE, *options)
-    assert "100.0% of lines and branches are covered; 95.0% are required" in printed
+    assert "100.00% of lines and branches are covered; 95.0% are required" in printed
     assert code == 0, printed
 
 

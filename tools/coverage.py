@@ -95,7 +95,7 @@ def pytest_terminal_summary() -> None:
     whole = total(_measured)
     slipcover.print_coverage(whole, outfile=sys.stdout, skip_covered=True)
     percent, least = whole["summary"]["percent_covered"], _settings["fail-under"]
-    print(f"{percent:.1f}% of lines and branches are covered; {least}% are required")
+    print(f"{percent:.2f}% of lines and branches are covered; {least}% are required")
 
 
 def total(measured: list[Any]) -> Any:
