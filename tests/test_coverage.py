@@ -47,10 +47,11 @@ def measured(folder: Path, tests: str, *options: str) -> tuple[int, str]:
         (folder / name).write_text(text)
     (folder / "tools").mkdir()
     shutil.copy(PLUGIN, folder / "tools")
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "tools.coverage", *options],
         cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(folder / "src")},
+        env={**outside, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(folder / "src")},
         capture_output=True,
         text=True,
         check=False,
