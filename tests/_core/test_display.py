@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PureWindowsPath
 
 import pytest
@@ -99,6 +100,8 @@ def test_numbers_are_shown_as_people_write_them() -> None:
     assert [percent(0.75), percent(0.12345), percent(1 / 3)] == ["75%", "12.3%", "33.3%"]
     assert [money(None), money(0.0), money(0.0123), money(12.345)] == ["unknown", "$0.00", "$0.0123", "$12.35"]
     assert [money(0.0001), money(0.00004), money(0.0000012)] == ["$0.0001", "$0.000040", "$0.0000012"]
+    # of a damaged file
+    assert [money(-1), money(-0.00004), money(5e-324), money(math.nan)] == ["$-1.00", "$-0.000040", "$4.9e-324", "$nan"]
     assert [p_value(0.00099), p_value(0.001), p_value(1.0)] == ["< 0.001", "0.001", "1.000"]
     assert [limits(None, 1.0), limits(0.1, 0.2), limits(-0.1, 0.2, sign=True)] == [
         "-",

@@ -99,9 +99,11 @@ def money(cost: float | None) -> str:
     """A cost in US dollars, or "unknown". One that isn't 0 is never shown as 0."""
     if cost is None:
         return "unknown"
-    if cost >= 1 or cost == 0:
+    if (size := abs(cost)) >= 1 or not size:
         return f"${cost:.2f}"
-    return f"${cost:.4f}" if cost >= 0.0001 else f"${cost:.{1 - math.floor(math.log10(cost))}f}"
+    if size >= 0.0001:
+        return f"${cost:.4f}"
+    return f"${cost:.{1 - math.floor(math.log10(size))}f}" if size >= 1e-9 else f"${cost:.1e}"
 
 
 def percent(share: float) -> str:

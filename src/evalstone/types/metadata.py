@@ -168,10 +168,10 @@ class StoredTarget:
     """The `mean`, `p50` and `p95` latency of an answer in seconds; empty without answers."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.trials <= MOST_TRIALS or min(self.replaced, self.answers, self.failed, self.cached) < 0:
+        if not 1 <= self.trials <= MOST_TRIALS or min(self.answers, self.failed, self.cached, self.replaced) < 0:
             allowed = f"from 1 to {MOST_TRIALS}"
             raise DataError(
-                f"the target's trials must be {allowed}, its replaced, answers, failed and cached 0 or more"
+                f"the target's trials must be {allowed}, its answers, failed, cached and replaced 0 or more"
             )
 
 
