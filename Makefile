@@ -15,7 +15,7 @@ WORKERS := $(shell python3 -c 'import os; print(min(4, (os.cpu_count() or 1) + 1
 WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py cli/test_first_steps.py collect datasets \
 	judges ledger models otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
 	scorers/test_levenshtein.py stats targets testing test_types.py)
-WITH_PYTHON := $(addprefix tests/,_core agents environments live questions run targets test_types.py)
+WITH_PYTHON := $(addprefix tests/,_core environments live questions targets test_types.py)
 # What is slow needs running once.
 QUICK := --hypothesis-profile=quick -m "not slow"
 # A first case shows what another library or Python breaks.
