@@ -98,7 +98,7 @@ def test_a_hostile_sample_changes_no_request_outside_its_fences(tmp_path: Path) 
             server.requests.clear()
             sample = Sample(input=text, output=text, context=[text])
             evaluate([sample], scorers, judge=judge, ledger=None, concurrency=1)
-            assert len(server.requests) == 6
+            assert len({json.dumps(request) for request in server.requests}) == 6  # one may be sent again
             for request in server.requests:
                 assert request["messages"][0] == systems[_kind(request)]
                 assert [outside(m["content"]) for m in request["messages"][1:]] == benign[_kind(request)]
