@@ -63,7 +63,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Collect without garbage collection, of which there is none to collect."""
+    """Collect without garbage collection, which would find next to nothing."""
     worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
     if worker is not None and not sys.dont_write_bytecode:
         _compile_a_share(session, worker)

@@ -59,7 +59,9 @@ class _Finder(MetaPathFinder):
 _finder = _Finder()
 _worker = os.environ.get("PYTEST_XDIST_WORKER")
 _measured: list[Any] = []
-"""What each worker of pytest-xdist, or the only process, has measured."""
+"""What each worker of pytest-xdist has measured."""
+_TOTAL = pytest.StashKey[Any]()
+"""What they have covered together."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,23 +87,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if _worker is not None:
         session.config.workeroutput[PACKAGE] = json.dumps(measured)  # type: ignore[attr-defined]
         return
-    _measured.append(measured)
-    if total(_measured)["summary"]["percent_covered"] < _settings["fail-under"] and session.exitstatus == 0:
+    whole = session.config.stash[_TOTAL] = total([*_measured, measured])
+    if whole["summary"]["percent_covered"] < _settings["fail-under"] and session.exitstatus == 0:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary() -> None:
+def pytest_terminal_summary(config: pytest.Config) -> None:
     """Print the lines and branches that no test reached."""
-    whole = total(_measured)
+    whole = config.stash[_TOTAL]
     slipcover.print_coverage(whole, outfile=sys.stdout, skip_covered=True)
     percent, least = whole["summary"]["percent_covered"], _settings["fail-under"]
     print(f"{percent:.2f}% of lines and branches are covered; {least}% are required")
 
 
-def total(measured: list[Any]) -> Any:
-    """What processes have covered together."""
-    whole = json.loads(json.dumps(measured[0]))
-    for each in measured[1:]:
+def total(measured: Sequence[Any]) -> Any:
+    """What processes have covered together. The first of them becomes it."""
+    whole, *others = measured
+    for each in others:
         slipcover.merge_coverage(whole, each)
     return whole
 
