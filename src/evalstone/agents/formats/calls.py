@@ -119,9 +119,11 @@ def malformed_arguments(items: Iterable[Any], calls: Iterable[ToolCall]) -> Iter
         calls: The same, read.
     """
     for item, call in zip(items, calls, strict=True):
+        if {*call.arguments} != {"raw"} or call.state == "partial":  # as nearly all are
+            continue
         by_name = by_normal_name(entries_of(item))
         text = first(by_name | by_normal_name(entries_of(by_name.get("function"))), _WRITTEN_ARGUMENTS)
-        if isinstance(text, str) and call.arguments == {"raw": text} and call.state != "partial":
+        if isinstance(text, str) and call.arguments["raw"] == text:
             yield f"{NO_OBJECT}: {excerpt(call.name)} was called with {excerpt(text)}"
 
 

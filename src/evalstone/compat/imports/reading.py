@@ -218,8 +218,6 @@ def reader_for(source: Source, tool: str | None = None) -> Reader:
 
 def tool_of(path: Path) -> str:
     """The tool that wrote a file, by its content; "" for one that is of no known tool, or may be of several."""
-    if not path.exists():
-        return ""
     try:
         return reader_for(Source(path)).tool
     except DataError:
