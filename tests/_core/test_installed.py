@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from evalstone._core import installed
-from evalstone._core.installed import extra_command, library_command, requirement_elsewhere, update_advice
+from evalstone._core.installed import extra_command, library_command, page, requirement_elsewhere, update_advice
 from evalstone.cli.init import WORKFLOW, texts
 from evalstone.errors import MissingDependency
 
+URLS = "Project-URL: Repository, https://example.org/code\nProject-URL: Documentation, https://docs.example.org/\n"
 LIBRARIES = 'Requires-Dist: pyarrow>=18; extra == "parquet"\nRequires-Dist: ray>=2.50; extra == "ray"\n'
 GIT = {"url": "https://example.org/code", "vcs_info": {"vcs": "git", "commit_id": "ab12"}}
 Install = Callable[[object], None]
@@ -29,7 +30,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     site = tmp_path / "site"
     data = site / "evalstone-7.8.9.dist-info"
     data.mkdir(parents=True)
-    (data / "METADATA").write_text(f"Metadata-Version: 2.1\nName: evalstone\nVersion: 7.8.9\n{LIBRARIES}")
+    (data / "METADATA").write_text(f"Metadata-Version: 2.1\nName: evalstone\nVersion: 7.8.9\n{URLS}{LIBRARIES}")
     scripts = tmp_path / "bin"
     for name in ("python", "pip", "uv"):
         (scripts / name).parent.mkdir(exist_ok=True)
@@ -97,6 +98,27 @@ def test_a_folder_is_named_again_as_long_as_it_is_there(
     assert "pip install git+https://" in texts("rag")[WORKFLOW]
     (folder / "pyproject.toml").unlink()
     assert extra_command("parquet", "pyarrow") == 'pip install "pyarrow>=18"'
+
+
+def test_a_page_is_named_by_its_file_beside_the_code_and_else_by_its_address(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert page("targets") == "docs/targets.md"
+    assert (Path(installed.__file__).parents[3] / page("targets")).is_file()
+    monkeypatch.setattr(installed, "_CHECKOUT", tmp_path / "lib")
+    install(None)
+    assert page("targets") == "https://docs.example.org/targets/"
+
+
+def test_a_page_without_an_address_is_named_by_its_file(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "_CHECKOUT", tmp_path / "lib")
+    install(None)
+    (tmp_path / "site" / "evalstone-7.8.9.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: evalstone\n"
+    )
+    assert page("targets") == "docs/targets.md"
 
 
 def test_a_wheel_is_named_again_as_long_as_it_is_there(install: Install, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where evalstone is installed from, and the commands that add an extra to it or bring a newer version.
+"""Where evalstone and its documentation are, and the commands that add an extra or bring a newer version.
 
 An index may not have this version, so a command names the source again that PEP 610's `direct_url.json` records. It
 installs into the environment that runs, which needn't be the one that a bare `pip` would take.
@@ -21,6 +21,8 @@ from evalstone._core.guards import is_mapping
 
 PACKAGE = "evalstone"
 PIPX = "pipx install --force"
+_CHECKOUT = Path(__file__).parents[3]
+"""The folder of the sources; above an installed package, a folder without pages."""
 
 
 def extra_command(extra: str, library: str) -> str:
@@ -48,6 +50,20 @@ def update_advice() -> str:
     tool = _tool()
     command = f"{tool or _pip()} {'' if tool == PIPX else '--upgrade '}{_shown(source.arguments(newest=True))}"
     return f"upgrade with {command}"
+
+
+def page(name: str) -> str:
+    """Where a page of the documentation is: its file, if it lies beside the code, or else its address."""
+    if (_CHECKOUT / "docs" / f"{name}.md").is_file():
+        return f"docs/{name}.md"
+    from importlib.metadata import PackageNotFoundError, metadata  # noqa: PLC0415 - rarely needed
+
+    try:
+        urls = metadata(PACKAGE).get_all("Project-URL") or []
+    except PackageNotFoundError:
+        urls = []
+    site = dict(url.split(", ", 1) for url in urls).get("Documentation")
+    return f"{site}{name}/" if site else f"docs/{name}.md"
 
 
 def requirement_elsewhere() -> str | None:

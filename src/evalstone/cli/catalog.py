@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone._core.display import safe
+from evalstone._core.installed import page
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, option
 from evalstone.cli.output import console, deliver, json_lines, table
@@ -332,7 +333,7 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     screen.print(measured)
     screen.print(
         "  0.5 is chance, 1 is perfect. Left out: with the data left out of training, compared with a baseline that "
-        "counts shared words; see docs/lexical-judge.md.\n",
+        f"counts shared words; see {page('lexical-judge')}.\n",
         style="dim",
     )
     writing = table("language models", "API key", "endpoint")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
+from evalstone._core.installed import page
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, converted
 from evalstone.errors import ConfigError
@@ -176,9 +177,10 @@ def _why_absent(identity: str) -> str:
     if identity == ECHO:
         return "it answers with its prompt, which works with one prompt and without other providers"
     if provider in ("python", "file", "golang", "ruby") or identity.endswith((".py", ".js", ".ts", ".mjs")):
-        return "it is code, which isn't run: write a function, --target my_app:answer (docs/targets.md)"
+        return f"it is code, which isn't run: write a function, --target my_app:answer ({page('targets')})"
     if provider == "exec":
-        return "commands aren't taken over: --target 'cmd:COMMAND' (docs/targets.md)"
+        return f"commands aren't taken over: --target 'cmd:COMMAND' ({page('targets')})"
     return (
-        "evalstone has no such provider; any OpenAI-compatible server is vllm/MODEL with a base_url (docs/targets.md)"
+        "evalstone has no such provider; any OpenAI-compatible server is vllm/MODEL with a base_url "
+        f"({page('targets')})"
     )
