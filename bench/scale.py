@@ -12,8 +12,8 @@ With --full, rows have the sizes of docs/scale.md, which take hours in all. Rows
 leave Ray out without it, and others PostgreSQL where it isn't installed.
 
 `read`: bytes and time for each record, and the time and memory of the commands that read them. Each command is a
-process of its own, so its peak memory is its own. Runs are written block by block: what was written is what a run of
-this size has, without the hours that scoring it takes.
+process of its own, so its peak memory is its own; so are the pages of `evalstone view` (`scale_view.py`). Runs are
+written block by block: what was written is what a run of this size has, without the hours that scoring it takes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import importlib
 import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -212,6 +213,7 @@ def read(samples: int, folder: Path) -> None:
     for keep in KEEPS:
         size = written(folder / keep, few, keep, 1)
         print(f"bytes of a record, --keep {keep:8} {size / few / len(SCORERS):8.1f}   ({few:,} samples)")
+    runs = [folder / name for name in "ab"]
     for name in "ab":
         began = time.perf_counter()
         made(folder / name, samples, ord(name))
@@ -227,6 +229,8 @@ def read(samples: int, folder: Path) -> None:
         one = Started(command).wait()
         took = f"{one.seconds:6.1f} s  {one.cpu:6.1f} s of CPU  {one.megabytes:6.0f} MB"
         print(f"{name:18} of {samples * len(SCORERS):,} records: {took}  (status {one.status})", flush=True)
+    print("evalstone view:", flush=True)
+    subprocess.run([sys.executable, str(Path(__file__).with_name("scale_view.py")), *map(str, runs)], check=True)
 
 
 class Row(NamedTuple):

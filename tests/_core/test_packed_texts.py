@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from evalstone._core import packed_texts
@@ -33,6 +34,19 @@ def test_equal_texts_are_equal_however_they_are_packed() -> None:
     assert one == other
     assert one != one.at([0])
     assert one != one.at([1, 0])
+
+
+@pytest.mark.parametrize("some", [TEXTS, ["abcdefgh", "abcdefghi", "abcdefg", "abcdefgh\0", "b", "abcdefgha" * 3], []])
+def test_texts_are_in_the_order_of_their_utf8(some: list[str]) -> None:
+    packed, in_order = PackedTexts(), sorted(some, key=lambda text: text.encode("utf-8", "surrogatepass"))
+    packed.extend(some)
+    for at, text in enumerate(in_order):
+        signs = packed.compared(text).tolist()
+        assert [signs[some.index(other)] for other in in_order] == [-1] * at + [0] + [1] * (len(some) - at - 1)
+    places = np.arange(len(some))
+    for most in range(len(some) + 2):
+        assert [packed[place] for place in packed.first(most, places)] == in_order[:most]
+        assert [packed[place] for place in packed.first(most, places, last=True)] == in_order[::-1][:most]
 
 
 def test_texts_at_places_of_others_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.growing import Growing
 from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.indexing.jobs import Building
+from evalstone.view.indexing.opening import open_index
 from evalstone.view.query import SampleQuery
 from evalstone.view.shelf import Card, Shelf
 from tests.runs import Claimed, Given, Harm, samples_of
@@ -99,7 +100,7 @@ def same(arriving: Arriving, growing: Growing, tmp_path: Path) -> bool:
     growing.update(card, lambda _done, _total: None)
     run, file = arriving.shelf.read(card), tmp_path / "whole.db"
     build(run, file, card.stamp, head_of(run), lambda _done, _total: None)
-    with Index(file) as whole, Index(growing.file) as index:
+    with open_index(file) as whole, open_index(growing.file) as index:
         assert facts(index) == facts(whole)
         return index.stamp == whole.stamp == card.stamp
 
@@ -160,7 +161,7 @@ def test_it_is_made_again_if_records_have_changed(
     arriving.add(15)
     growing = Growing(tmp_path / "run.growing", arriving.shelf, arriving.card)
     assert same(arriving, growing, tmp_path)
-    with opened() as again, Index(growing.file) as index:
+    with opened() as again, open_index(growing.file) as index:
         assert again.file != first.file
         assert facts(again) == facts(index)
     assert not first.file.exists()
@@ -172,11 +173,11 @@ def test_a_page_is_of_one_moment_while_records_are_added(url: str, tmp_path: Pat
     arriving.add(*range(6))
     growing = Growing(tmp_path / "run.growing", arriving.shelf, arriving.card)
     growing.update(arriving.card, lambda _done, _total: None)
-    with Index(growing.file) as before:
+    with open_index(growing.file) as before:
         arriving.add(*range(6, 24))
         growing.update(arriving.card, lambda _done, _total: None)
         assert len(before.page(SampleQuery()).cases) == before.count(SampleQuery(q="says")) + 1 == 2
-        with Index(growing.file) as after:
+        with open_index(growing.file) as after:
             assert after.totals["all"] == len(after.page(SampleQuery()).cases) == 8
     growing.close()
 
@@ -196,7 +197,7 @@ def test_an_index_that_another_request_gives_up_at_the_same_time_is_made_again(
         raise OutdatedIndex("it is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(indexes, "Index", gone)
+        patch.setattr(indexes, "open_index", gone)
         assert isinstance(known.open(arriving.card), Building)
     again = known.open(arriving.card)
     assert isinstance(again, Index)

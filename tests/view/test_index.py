@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import Run, Sample, Score, evaluate
+from evalstone import Run, Sample, Score, evaluate, read_run, write_run
 from evalstone._core.json import storable
 from evalstone.errors import ConfigError
-from evalstone.view.indexing import index as module
+from evalstone.view.indexing import table_index
 from evalstone.view.indexing.build import build, head_of
+from evalstone.view.indexing.column_index import ColumnIndex
 from evalstone.view.indexing.index import Group, Index, OutdatedIndex
+from evalstone.view.indexing.opening import open_index
+from evalstone.view.indexing.table_index import TableIndex
 from evalstone.view.query import SampleQuery
 from tests.runs import Claimed, Given, Harm, run_of
 
@@ -23,11 +26,17 @@ Indexed = Callable[[Run], Index]
 ANSWERS = ["0.5", "skip", "0.25", "1", "fail", "0.5", "0", "0.75", "skip"]
 
 
-@pytest.fixture
-def indexed(tmp_path: Path) -> Indexed:
+@pytest.fixture(params=["table", "columns"])
+def indexed(tmp_path: Path, request: pytest.FixtureRequest) -> Indexed:
+    """Makes the index of a run: of its records, or of its blocks."""
+
     def make(run: Run) -> Index:
+        if request.param == "columns":
+            run = read_run(write_run(run, tmp_path / "results", keep="all"))
         build(run, tmp_path / "run.db", "now", head_of(run), lambda _done, _total: None)
-        return Index(tmp_path / "run.db")
+        index = open_index(tmp_path / "run.db")
+        assert isinstance(index, ColumnIndex if request.param == "columns" else TableIndex)
+        return index
 
     return make
 
@@ -68,7 +77,7 @@ def test_pages_have_each_sample_once_in_both_directions(
             assert keys == found(index, sort=sort)
             assert sorted(keys) == [f"s{n}" for n in range(1, 10)]
             for few in (0, 50_000):
-                monkeypatch.setattr(module, "FEW", few)
+                monkeypatch.setattr(table_index, "FEW", few)
                 assert walked(index, SampleQuery(sort=sort, q="much"), size) == keys
                 some = [key for key in keys if key in ("s1", "s6")]
                 assert walked(index, SampleQuery(sort=sort, q='"0.5"'), size) == some
@@ -136,7 +145,7 @@ def test_scores_reasons_and_metadata_filter(indexed: Indexed) -> None:
         ]
         assert index.count(SampleQuery(field=(("topic", "b"),))) == 5
     for query, kind in ((SampleQuery(scorer="x"), "scorer"), (SampleQuery(field=(("y", "1"),)), "field")):
-        with Index(index.file) as again, pytest.raises(ConfigError) as caught:
+        with open_index(index.file) as again, pytest.raises(ConfigError) as caught:
             again.page(query)
         assert caught.value.to_dict()["field"] == kind
 
@@ -241,10 +250,10 @@ def test_a_cursor_of_another_order_is_a_place_all_the_same(indexed: Indexed, cur
 
 def test_an_index_that_is_missing_damaged_or_of_another_version_is_outdated(tmp_path: Path, indexed: Indexed) -> None:
     with pytest.raises(OutdatedIndex):
-        Index(tmp_path / "none.db")
+        open_index(tmp_path / "none.db")
     (tmp_path / "bad.db").write_bytes(b"no database" * 100)
     with pytest.raises(OutdatedIndex):
-        Index(tmp_path / "bad.db")
+        open_index(tmp_path / "bad.db")
     with indexed(run_of(["1"])) as index:
         pass
     connection = sqlite3.connect(index.file)
@@ -252,7 +261,7 @@ def test_an_index_that_is_missing_damaged_or_of_another_version_is_outdated(tmp_
     connection.commit()
     connection.close()
     with pytest.raises(OutdatedIndex):
-        Index(index.file)
+        open_index(index.file)
 
 
 def test_the_number_of_a_search_is_its_own_after_another_search(indexed: Indexed) -> None:

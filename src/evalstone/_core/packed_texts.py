@@ -6,7 +6,7 @@ import importlib
 import random
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 _FACTOR = 0x9E3779B97F4A7C15
 """An odd number with bits everywhere, so that each byte of a text changes all of its hash."""
@@ -14,6 +14,7 @@ _SEED = random.getrandbits(64)
 """It differs between processes. Texts of one hash can be chosen all the same, so equal hashes prove nothing."""
 _AT_ONCE = 16_384
 """From this number of texts on, numpy is faster, and how many it takes at once."""
+_Memory: TypeAlias = bytes | memoryview
 _WORD = 8
 """The bytes of a text that are taken at once."""
 
@@ -39,10 +40,11 @@ class PackedTexts(Sequence[str]):
         self._data += data
 
     @classmethod
-    def of_buffers(cls, data: bytes, starts: bytes, lengths: bytes) -> PackedTexts:
-        """Texts from their UTF-8 and, for each, its place in that and its bytes: as 8 and 4 bytes of this machine."""
+    def of_buffers(cls, data: bytes | bytearray, starts: _Memory, lengths: _Memory) -> PackedTexts:
+        """Texts from their UTF-8 and, for each, its place in that and its bytes: as 8 and 4 bytes of this machine. A
+        bytearray is used as it is."""
         texts = cls()
-        texts._data += data
+        texts._data = data if isinstance(data, bytearray) else bytearray(data)
         texts._starts.frombytes(starts)
         texts._lengths.frombytes(lengths)
         return texts
@@ -159,6 +161,47 @@ class PackedTexts(Sequence[str]):
         both = array("q", found.tobytes()), array("q", places[found].tobytes())
         return both if self.at(both[0]).equals(other.at(both[1])) else None
 
+    def compared(self, text: str) -> Any:
+        """Whether each text comes before another one (-1), is the same (0), or comes after it (1), by their UTF-8: as
+        an array of numpy."""
+        np: Any = importlib.import_module("numpy")
+        data, found = text.encode("utf-8", "surrogatepass"), np.zeros(len(self), np.int8)
+        for part in self._parts():
+            signs = found[part]
+            for number, (rows, words) in enumerate(self._words(part)):
+                some, own = words.byteswap(), data[number * _WORD : (number + 1) * _WORD].ljust(_WORD, b"\0")
+                limit = np.uint64(int.from_bytes(own, "big"))
+                here = (some > limit).astype(np.int8) - (some < limit)
+                signs[rows] = np.where(signs[rows] == 0, here, signs[rows])
+            same = np.flatnonzero(signs == 0)
+            signs[same] = np.sign(self._arrays()[1][part][same].astype(np.int64) - len(data))
+        return found
+
+    def first(self, most: int, places: Any, *, last: bool = False) -> list[int]:
+        """Of the texts at some places (an array of numpy), the places of the first few by their UTF-8, in this order.
+        last: the last few, in the opposite order."""
+        np: Any = importlib.import_module("numpy")
+        chosen: list[int] = []
+        for place in range(0, int(self._arrays()[1].max(initial=0)), _WORD):
+            left = most - len(chosen)
+            if len(places) <= left:
+                break
+            starts, lengths = (column[places].astype(np.int64) for column in self._arrays())
+            words = self._eight(starts, lengths, place).byteswap()
+            words = ~words if last else words
+            limit = np.partition(words, left - 1)[left - 1] if left else words.min()
+            chosen += places[words < limit].tolist()
+            places = places[words == limit]
+        if len(places) > most - len(chosen):  # they differ in zeros at their end
+            lengths = self._arrays()[1][places].astype(np.int64)
+            places = places[np.argsort(-lengths if last else lengths, kind="stable")]
+        chosen += places[: most - len(chosen)].tolist()
+        return sorted(chosen, key=lambda one: self[one].encode("utf-8", "surrogatepass"), reverse=last)
+
+    def isascii(self) -> bool:
+        """Whether all texts are ASCII. False if others in the same memory aren't, too."""
+        return self._data.isascii()
+
     @property
     def lengths(self) -> Any:
         """The bytes of each text, as an array of numpy."""
@@ -178,16 +221,21 @@ class PackedTexts(Sequence[str]):
     def _words(self, part: slice) -> Iterator[tuple[Any, Any]]:
         """The texts of a part, eight bytes of each at a time as an integer: those that are long enough, and these."""
         np: Any = importlib.import_module("numpy")
+        starts, lengths = (column[part].astype(np.int64) for column in self._arrays())
+        for place in range(0, int(lengths.max(initial=0)), _WORD):
+            rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
+            yield rows, self._eight(starts[rows], lengths[rows], place)
+
+    def _eight(self, starts: Any, lengths: Any, place: int) -> Any:
+        """Eight bytes of texts from a place on as integers, with zeros after the end of a text."""
+        np: Any = importlib.import_module("numpy")
         data = self._data if len(self._data) >= _WORD else bytes(self._data).ljust(_WORD, b"\0")
         last = len(data) - _WORD
         every = np.ndarray(last + 1, "<u8", data, strides=(1,))
         masks = np.array([(1 << 8 * size) - 1 for size in range(_WORD + 1)], np.uint64)
-        starts, lengths = (column[part].astype(np.int64) for column in self._arrays())
-        for place in range(0, int(lengths.max(initial=0)), _WORD):
-            rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
-            at, sizes = starts[rows] + place, np.minimum(lengths[rows] - place, _WORD)
-            beyond = np.maximum(at - last, 0)  # of a text that ends with the memory
-            yield rows, (every[at - beyond] >> (8 * beyond).astype(np.uint64)) & masks[sizes]
+        at, sizes = starts + place, np.clip(lengths - place, 0, _WORD)
+        beyond = np.maximum(at - last, 0)  # of a text that ends with the memory
+        return (every[at - beyond] >> (8 * beyond).astype(np.uint64)) & masks[sizes]
 
     def _parts(self) -> Iterator[slice]:
         """The texts in parts, so that what arithmetic needs of each is small."""

@@ -502,6 +502,17 @@ class Columns:
         np: Any = importlib.import_module("numpy")
         return np.frombuffer(self._values).reshape(-1, len(self._scorers)).T
 
+    @property
+    def kinds_by_scorer(self) -> Sequence[Sequence[int]]:
+        """What each scorer has by case, as its number in `KINDS`, as arrays of numpy, if `by_scorer` isn't None."""
+        np: Any = importlib.import_module("numpy")
+        return np.frombuffer(self._kinds, np.uint8).reshape(-1, len(self._scorers)).T
+
+    @property
+    def trials(self) -> Sequence[int]:
+        """The trial of each case, 0 for none; empty if no case has a trial."""
+        return self._trials
+
     def cells(self) -> tuple[Sequence[int], Sequence[int], Sequence[float]]:
         """Of each entry, the number of its case and of its scorer, and the value (NaN without a score), in the order of
         the records, as arrays of numpy."""

@@ -49,7 +49,7 @@ from evalstone.results.summary import (
 )
 from evalstone.stats.exact_sum import ExactSum
 from evalstone.stats.packed_scores import PackedScores, exact_total
-from evalstone.types import Record, case_key
+from evalstone.types import Failed, Record, Skipped, case_key
 
 BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
@@ -58,6 +58,7 @@ _GROUPS_AT_ONCE = 8
 _FEW, _MANY = 8, 256
 """How many records are read when one is needed: few at any place, and more and more if those that follow are needed
 next."""
+_TOKENS = ("input_tokens", "output_tokens")
 _WORDS = ("sample_id", "signature", "kind", "group")
 _COLUMNS = (*_WORDS, "trial", "value", "weight", "exact")
 """What `Columns` has of a record."""
@@ -121,6 +122,7 @@ class RecordBlocks(StoredRecords):
         plan: The plan of the blocks.
         blocks: The files of the blocks, in order.
         calls: The files with the judge calls of some or all of them, by number.
+        first: The number of the first one.
 
     Raises:
         MissingDependency: pyarrow is not installed.
@@ -133,9 +135,12 @@ class RecordBlocks(StoredRecords):
         plan: str,
         blocks: Iterable[Location],
         calls: Mapping[int, Location] | None = None,
+        *,
+        first: int = 0,
     ) -> None:
         self.scorers, self.plan = tuple(scorers), plan
-        self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in enumerate(blocks)]
+        opened = enumerate(blocks, first)
+        self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in opened]
         self._ends = [*accumulate(block.rows for block in self._blocks)]
         self._cached: tuple[int, list[Record]] = 0, []
         """The place of the first one, and the records that were read last."""
@@ -343,13 +348,53 @@ class RecordBlocks(StoredRecords):
 
     def missing(self) -> Iterator[Missing]:
         """As `StoredRecords.missing`, without reading the records that have a score."""
-        names = ("signature", "sample_id", "trial", "reason", "error", "exact")
+        for _, signature, sample, trial, reason, error in self._missing():
+            yield signature, case_key(sample, trial), reason if error is None else error
+
+    def missing_outcomes(self) -> Iterator[tuple[int, Skipped | Failed]]:
+        """Of each record without a score, its place and what it has instead, in order."""
+        for place, *_, reason, error in self._missing():
+            yield place, Skipped(reason) if error is None else Failed(error)
+
+    def _missing(self) -> Iterator[tuple[int, str, str, int | None, str, str | None]]:
+        np: Any = importlib.import_module("numpy")
+        names, start = ("signature", "sample_id", "trial", "reason", "error"), 0
         for block in self._blocks:
-            for _, batch in _batches(block, (*names, "value")):
+            for first, batch in _batches(block, (*names, "exact", "value")):
                 some = batch.filter(batch.column("value").is_null())
-                rows = zip(*(exact_values(some, name) for name in names[:-1]), strict=True)
-                for signature, sample, trial, reason, error in rows:
-                    yield signature, case_key(sample, trial), reason if error is None else error
+                places = np.flatnonzero(np.isnan(_numbers(batch, "value", math.nan, np.float64))) + (start + first)
+                yield from zip(places.tolist(), *(exact_values(some, name) for name in names), strict=True)
+            start += block.rows
+
+    def numbers(self, *names: str) -> Iterator[Sequence[Any]]:
+        """Of each block, columns of numbers of its records, as arrays of numpy; NaN for what is missing."""
+        np: Any = importlib.import_module("numpy")
+        for block in self._blocks:
+            parts: list[list[Any]] = [[] for _ in names]
+            for _, batch in _batches(block, names):
+                for name, of in zip(names, parts, strict=True):
+                    of.append(_numbers(batch, name, math.nan, np.float64))
+            yield [*map(np.concatenate, parts)]
+
+    def tokens(self) -> Iterator[Any]:
+        """Of each block, the tokens of the judge calls of its records, as an array of numpy; 0 if none are kept."""
+        np: Any = importlib.import_module("numpy")
+        for block in self._blocks:
+            total = np.zeros(block.rows, np.int64)
+            if block.calls is not None and block.keep == "all":
+                with _reading(block.calls) as reader:
+                    _about_calls(block, reader)
+                    table = reader.read(columns=["record", *_TOKENS], use_threads=False).combine_chunks()
+                for batch in table.to_batches():
+                    rows = _numbers(batch, "record", 0, np.int64)
+                    for name in _TOKENS:
+                        np.add.at(total, rows, _numbers(batch, name, 0, np.int64))
+            yield total
+
+    @property
+    def files(self) -> list[tuple[Location, Location | None, int]]:
+        """The file of each block, that of its judge calls if they are kept, and the number of its records."""
+        return [(block.records, block.calls, block.rows) for block in self._blocks]
 
     def judge_stats(self) -> dict[str, dict[str, Any]]:
         """The statistics of composite judges."""

@@ -19,12 +19,17 @@ def spaced(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _UNSPACED.sub(r" \g<0> ", text))
 
 
-def search_of(text: str) -> str:
-    """The query of SQLite's FTS5 for what a person types: all words, each as the beginning of one, and texts in double
-    quotes as they are. "" if there is no word in it."""
-    terms: list[str] = []
+def terms_of(text: str) -> list[tuple[str, bool]]:
+    """What a person types as terms of a search, each with whether it is a text in double quotes, which is meant as it
+    is; any other is the beginning of a word. None without a word in it."""
+    terms: list[tuple[str, bool]] = []
     for quoted, word in _TERM.findall(text.replace("\x00", " ")):
         term = spaced(quoted or word).replace('"', " ")
         if any(character.isalnum() for character in term):
-            terms.append(f'"{term}"' if quoted else f'"{term}" *')
-    return " AND ".join(terms)
+            terms.append((term, bool(quoted)))
+    return terms
+
+
+def search_of(text: str) -> str:
+    """The query of SQLite's FTS5 for what a person types: all of its terms. "" if there is no word in it."""
+    return " AND ".join(f'"{term}"' if is_whole else f'"{term}" *' for term, is_whole in terms_of(text))

@@ -256,7 +256,7 @@ class StoredComparison:
         if self._last[0] != key:
             finders: list[Callable[[Index], Numbers]] = []
             if search:
-                finders.append(lambda index: index.places_searched(search))
+                finders.append(lambda index: index.places_searched(query.q))
             for name, value in query.field:
                 known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
                 if choice(name) not in known:

@@ -9,6 +9,7 @@ mean something else in each sample.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import sqlite3
@@ -57,7 +58,8 @@ class Groups:
         """Add what is wrong with a result. place: of its case; number: of its scorer."""
         if not isinstance(outcome, Score):
             kind = FAILED if isinstance(outcome, Failed) else SKIPPED
-            self._add(place, number, kind, {outcome.reason: with_gaps(outcome.reason)})
+            reason = outcome.reason
+            self._add(place, number, kind, {reason: with_gaps(reason)})
             return
         if info.goodness(outcome.value) >= 1 - TOLERANCE:
             return
@@ -77,10 +79,7 @@ class Groups:
         words in common, and not this text."""
         keys = set[int]()
         for given, shown in texts.items():
-            text, common = choice(given), choice(shown)
-            alike = _BESIDES_WORDS.sub(" ", given).strip().casefold() if words else ""
-            name = f"{number} {kind} {alike or common}".encode("utf-8", "surrogatepass")
-            key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True)
+            key, text, common = _group_of(number, kind, given, shown, words)
             row = self._texts.setdefault(key, [key, number, kind, text, common, 0, place])
             if row[3] not in (text, common):
                 row[3] = row[4]
@@ -128,6 +127,15 @@ class Groups:
         )
         self._members_of = keys
         self._written = execute("SELECT ifnull(max(rowid), 0) FROM temp.found").fetchone()[0]
+
+
+@functools.lru_cache(maxsize=256)  # large runs have few reasons for most missing scores
+def _group_of(number: int, kind: int, given: str, shown: str, words: bool) -> tuple[int, str, str]:
+    """The key of a group, the text of a member, and the one that members are shown with. Arguments as for `_add`."""
+    text, common = choice(given), choice(shown)
+    alike = _BESIDES_WORDS.sub(" ", given).strip().casefold() if words else ""
+    name = f"{number} {kind} {alike or common}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True), text, common
 
 
 def _enumerates(reason: str, evidence: Any) -> bool:

@@ -61,7 +61,7 @@ class Growing:
                 self._connection.execute(f"PRAGMA {setting}")
             self._connection.execute("BEGIN")
             cases = self._records.size // len(run.scorers)
-            self._writer = Writer(self._connection, run, cases, keeps_reasoning=self._keeps)
+            self._writer = Writer(self._connection, run, cases)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"the index {file} can't be written: {error}") from None
 

@@ -1,9 +1,10 @@
 # ruff: noqa: S608 - statements are put together from our own names
 """What is looked at of a run by page: one SQLite file for each run, made from the run, and made again at will.
 
-A run is read as a whole and in its order; a page shows fifty of its samples in another. So its cases (samples, or
-trials of samples) are put into a narrow table that is filtered and ordered in milliseconds, their texts beside it, into
-a full-text index, and the samples with their records are stored as they are, compressed.
+A run is read as a whole and in its order; a page shows fifty of its samples in another. So what its cases (samples, or
+trials of samples) are filtered and ordered by is apart from their texts: in a narrow table (`table_index.py`), or, of a
+run in blocks, in columns (`column_index.py`). Beside it are the beginnings of texts, a full-text index, and the samples
+as they are, compressed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import json
 import sqlite3
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +22,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evalstone._core.json import storable
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
@@ -29,15 +30,14 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Asking, Record, Sample
 from evalstone.view.indexing.files import refuse_damage
-from evalstone.view.indexing.paging import FEW, MOST_AT_ONCE, every_page, page_of, read_place
-from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
+from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of
+from evalstone.view.indexing.tables import FORMAT, choice
 from evalstone.view.query import SCORE, SampleQuery
-from evalstone.view.search_words import search_of
 
 PAGE = 50
 Numbers: TypeAlias = NDArray[np.int64]
 """Whole numbers."""
-_ORDERS = {
+ORDERS = {
     "goodness": "goodness",
     "order": "place",
     "id": "key",
@@ -46,7 +46,8 @@ _ORDERS = {
     "seconds": "seconds",
     "latency": "latency",
 }
-_OUTCOMES: tuple[Literal["score", "skipped", "failed"], ...] = "score", "skipped", "failed"
+"""By what samples are ordered by, the field of a case."""
+OUTCOMES: tuple[Literal["score", "skipped", "failed"], ...] = "score", "skipped", "failed"
 
 
 @dataclass(frozen=True)
@@ -127,35 +128,20 @@ class Stored:
     """Both as data."""
 
 
-class Index:
+class Index(ABC):
     """The index of a run, open for reading.
 
     Args:
         file: The index.
-
-    Raises:
-        OutdatedIndex: It isn't there, is of another version, or is damaged.
+        connection: A connection to it.
+        about: What it says of itself.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self._found = "", 0
-        """The search whose cases are in the table of hits, and their number."""
+    def __init__(self, file: Path, connection: sqlite3.Connection, about: Mapping[str, str]) -> None:
+        self.file, self._connection, self._about = file, connection, about
         self._pack: tuple[int, Sequence[bytes]] = 0, []
         """The pack that was read last, and its lines."""
-        try:
-            self._connection = sqlite3.connect(
-                f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
-            )
-            self._connection.execute("BEGIN")  # all of a page is of one moment
-            rows = self._connection.execute("SELECT name, value FROM about")
-            self._about: dict[str, str] = dict(rows)
-        except sqlite3.Error as error:
-            raise OutdatedIndex(str(error)) from None
-        if self._about.get("format") != FORMAT:
-            self.close()
-            raise OutdatedIndex(f"{file} is of another version")
-        self.stamp = self._about["stamp"]
+        self.stamp = about["stamp"]
 
     def close(self) -> None:
         """Close the file."""
@@ -197,10 +183,10 @@ class Index:
             Facet(name, tuple((value, times) for value, times in values)) for _, name, values in stored if values[1:]
         )
 
-    @functools.cached_property
+    @property
+    @abstractmethod
     def has_trials(self) -> bool:
         """Whether samples were answered several times."""
-        return self._connection.execute("SELECT 1 FROM cases WHERE trial IS NOT NULL").fetchone() is not None
 
     @property
     def keeps_reasoning(self) -> bool:
@@ -240,7 +226,7 @@ class Index:
             else:
                 same.append(title)
         groups = [
-            Group(tuple(titles), _OUTCOMES[kind], text, number)
+            Group(tuple(titles), OUTCOMES[kind], text, number)
             for (kind, text, number), alike in found.items()
             for _, titles in alike
         ]
@@ -251,98 +237,96 @@ class Index:
         query = "SELECT place FROM members WHERE key = ? EXCEPT SELECT place FROM members WHERE key = ? LIMIT 1"
         return self._connection.execute(query, (key, other)).fetchone() is None
 
+    @abstractmethod
     def count(self, query: SampleQuery) -> int:
         """How many cases a query finds. Raises ConfigError if it names a scorer or field that the run doesn't have."""
-        if not query.is_filtered:
-            return self.totals["all"]
-        if (hits := self._only_searched(query)) is not None:
-            return hits
-        where, values = self._where(query)
-        return int(
-            self._connection.execute(f"SELECT count(*) FROM cases NOT INDEXED WHERE {where}", values).fetchone()[0]
-        )
 
     def page(self, query: SampleQuery, limit: int = PAGE) -> Page:
         """A page of the cases that a query finds. Errors as for `count`."""
         column = self._order(query)
         back = bool(query.before)
         cursor = query.before or query.after
-        rows = self._rows(query, column, cursor, limit + 1, back=back)
-        shown, *places = page_of(rows, limit, lambda row: self._cursor(column, row), back=back, cursor=cursor)
-        return Page(self._with_texts([*map(self._case, shown)]), *places)
+        cases = self._cases(query, column, cursor, limit + 1, back=back)
+        shown, *places = page_of(cases, limit, functools.partial(_cursor, column), back=back, cursor=cursor)
+        return Page(self._with_texts(shown), *places)
 
     def neighbors(self, query: SampleQuery, key: str) -> tuple[str, str]:
         """The keys of the cases before and after one in the order of a query; "" if there is none."""
-        row = self._row(key)
-        if row is None:
+        case = self.case(key)
+        if case is None:
             return "", ""
         column = self._order(query)
-        cursor = self._cursor(column, row)
-        found = (self._rows(query, column, cursor, 1, back=back) for back in (True, False))
-        before, after = (rows[0][1] if rows else "" for rows in found)
+        cursor = _cursor(column, case)
+        found = (self._cases(query, column, cursor, 1, back=back) for back in (True, False))
+        before, after = (cases[0].key if cases else "" for cases in found)
         return before, after
 
+    @abstractmethod
     def case(self, key: str) -> Case | None:
         """The case with this key; None if there is none."""
-        row = self._row(key)
-        return None if row is None else self._case(row)
 
     def at(self, places: Iterable[int]) -> dict[int, Case]:
         """The cases at places, with the beginnings of their texts."""
-        wanted = [*places]
-        query = f"{self._select} WHERE place IN ({', '.join('?' * len(wanted))})"
-        found = self._with_texts([*map(self._case, self._connection.execute(query, wanted))])
-        return {case.place: case for case in found}
+        return {case.place: case for case in self._with_texts(self._at([*places]))}
 
+    @abstractmethod
     def samples(self) -> Iterator[tuple[str, int, tuple[int | None, ...], tuple[int | None, ...]]]:
         """The ID of each sample in the order of its first trial, the place of that, and by scorer whether it has a
         score and whether it failed, in any trial; None without a record."""
-        numbers = range(len(self.scorers))
-        cells = "".join(f", max(o{n} = {kind})" for kind in (SCORED, FAILED) for n in numbers)
-        query = f"SELECT sample, min(place){cells} FROM cases GROUP BY sample ORDER BY 2"
-        for sample, place, *of in self._connection.execute(query):
-            yield sample, place, tuple(of[: len(numbers)]), tuple(of[len(numbers) :])
 
+    @abstractmethod
     def places_of_trials(self) -> Iterator[tuple[str, int]]:
         """The ID of the sample of each trial, and the place of the trial; none if there is one trial each."""
-        yield from self._connection.execute("SELECT sample, place FROM cases WHERE trial IS NOT NULL")
 
-    def places_searched(self, search: str) -> Numbers:
-        """The places of the cases that a search finds. search: what `search_of` makes of words."""
-        return numbers(self._connection, "SELECT group_concat(rowid) FROM texts WHERE texts MATCH ?", search)
+    @abstractmethod
+    def places_searched(self, words: str) -> Numbers:
+        """The places of the cases that a search finds."""
 
     def places_with(self, name: str, value: str) -> Numbers:
         """The places of the cases with this value of an entry of the metadata."""
         select = "SELECT group_concat(place) FROM fields WHERE name = ? AND value = ?"
         return numbers(self._connection, select, self._field_numbers.get(choice(name)), choice(value))
 
+    @abstractmethod
     def trials(self, sample: str) -> list[Case]:
         """The trials of a sample, if there are several."""
-        query = f"{self._select} WHERE sample = ? AND trial IS NOT NULL ORDER BY trial"
-        return [*map(self._case, self._connection.execute(query, (storable(sample),)))]
 
+    @abstractmethod
     def stored(self, place: int) -> Stored:
         """The sample and the records of a case."""
-        return _stored(self._data(place))
 
+    @abstractmethod
     def stored_within(self, place: int, most: int) -> Stored | None:
-        """The sample and the records of a case; None if it is stored with others in more bytes than this."""
-        line = self._line(place, most)
-        return None if line is None else _stored(json.loads(line))
+        """The sample and the records of a case; None if the sample is stored with others in more bytes than this."""
 
     def whole(self, case: Case) -> Case:
         """A case with its texts in full, which are cut in a list."""
-        data = self._data(case.place)["sample"]
+        data = self._sample(case.place)
         if data is None:
             return case
         sample = sample_of(data)
         answer = scored_answer(sample, keeps_reasoning=self.keeps_reasoning).answer
         return replace(case, input=question_of(sample), answer=answer, reference=sample.reference or "")
 
-    def _data(self, place: int) -> dict[str, Any]:
-        return json.loads(self._line(place) or b"")
+    def every(self, query: SampleQuery) -> Iterator[Case]:
+        """All cases that a query finds, in its order."""
+        for page in every_page(lambda after: self.page(replace(query, after=after, before=""), MOST_AT_ONCE)):
+            yield from page.cases
+
+    @abstractmethod
+    def _cases(self, query: SampleQuery, column: str, cursor: str, limit: int, *, back: bool) -> list[Case]:
+        """Cases after a cursor, or before it, those without a value last. column: what they are ordered by."""
+
+    @abstractmethod
+    def _at(self, places: Sequence[int]) -> list[Case]:
+        """The cases at places."""
+
+    @abstractmethod
+    def _sample(self, place: int) -> dict[str, Any] | None:
+        """The sample of a case as data; None without its texts."""
 
     def _line(self, place: int, most: int = 0) -> bytes | None:
+        """What is stored of a case in a pack; None if that is of more bytes than this."""
         execute = self._connection.execute
         pack, line = execute("SELECT pack, line FROM excerpts WHERE place = ?", (place,)).fetchone()
         if self._pack[0] != pack:
@@ -353,30 +337,10 @@ class Index:
             self._pack = int(pack), body.split(b"\n")
         return self._pack[1][int(line)]
 
-    def every(self, query: SampleQuery) -> Iterator[Case]:
-        """All cases that a query finds, in its order."""
-        for page in every_page(lambda after: self.page(replace(query, after=after, before=""), MOST_AT_ONCE)):
-            yield from page.cases
-
-    # ---- Statements ----
-
     @functools.cached_property
     def _field_numbers(self) -> Mapping[str, int]:
         """The number that stands for each entry of the metadata."""
         return {name: number for number, name, _ in json.loads(self._about["facets"])}
-
-    @functools.cached_property
-    def _select(self) -> str:
-        cells = "".join(f", v{n}, o{n}" for n in range(len(self.scorers)))
-        return f"SELECT place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss{cells} FROM cases"
-
-    def _row(self, key: str) -> Sequence[Any] | None:
-        return self._connection.execute(f"{self._select} WHERE key = ?", (storable(key),)).fetchone()
-
-    def _case(self, row: Sequence[Any]) -> Case:
-        place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss, *cells = row
-        values, outcomes = tuple(cells[::2]), tuple(cells[1::2])
-        return Case(place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss, values, outcomes)
 
     def _with_texts(self, cases: list[Case]) -> list[Case]:
         places = [case.place for case in cases]
@@ -397,112 +361,47 @@ class Index:
         return choices.index(choice(title))
 
     def _order(self, query: SampleQuery) -> str:
+        """The column that a query orders by."""
         if query.order.startswith(SCORE):
             return f"v{self._scorer(query.order.removeprefix(SCORE))}"
-        return _ORDERS[query.order]
+        return ORDERS[query.order]
 
-    def _cursor(self, column: str, row: Sequence[Any]) -> str:
-        """The place of a row in an order: its value and its number, or its number alone if it has no value."""
-        case = self._case(row)
-        value = case.values[int(column[1:])] if column[1:].isdecimal() else getattr(case, column)
-        return json.dumps([value, case.place], ensure_ascii=False)
+    def _field_number(self, name: str) -> int:
+        """The number of an entry of the metadata. Raises ConfigError for an unknown one."""
+        if (name := choice(name)) not in self._field_numbers:
+            raise ConfigError(unknown("field", name, self._field_numbers))
+        return self._field_numbers[name]
 
-    def _rows(self, query: SampleQuery, column: str, cursor: str, limit: int, *, back: bool) -> list[Sequence[Any]]:
-        """Rows after a cursor, or before it, those without a value last."""
-        where, values = self._where(query)
-        # One pass over the table takes as long for every filter. An index in this order would be walked to its end for
-        # what few samples have, such as failures, which have no mean; it is soon at the end of a page of many.
-        table = "NOT INDEXED " * query.is_filtered
-        if column in self._indexed and (self._only_searched(query) or 0) >= FEW:
-            table, where = "", "+place IN hits"
-        value, place = read_place(cursor) if cursor else (None, 0)
-        rows: list[Sequence[Any]] = []
-        without = f"{column} IS NULL", f"place {'<' if back else '>'} :place", f"place{' DESC' * back}"
-        down = query.descending != back
-        sign = "<" if down else ">"
-        beyond = f"({column} {sign} :value OR ({column} = :value AND place {'<' if back else '>'} :place))"
-        with_value = f"{column} IS NOT NULL", beyond, f"{column}{' DESC' * down}, place{' DESC' * back}"
-        for part in (without, with_value) if back else (with_value, without):
-            is_null = part is without
-            if cursor and (is_null if back else not is_null) and (value is None) != is_null:
-                continue  # the cursor is in the other part, behind all of this one
-            at = bool(cursor) and (value is None) == is_null
-            condition = f"{part[0]} AND {part[1]}" if at else part[0]
-            text = f"{self._select} {table}WHERE {where} AND {condition} ORDER BY {part[2]} LIMIT :limit"
-            bound = {**values, "value": value, "place": place, "limit": limit - len(rows)}
-            rows += self._connection.execute(text, bound)
-            if len(rows) == limit:
-                break
-        return rows
 
-    @property
-    def _indexed(self) -> Sequence[str]:
-        """The columns in whose order there is an index."""
-        return "place", "key", "goodness", *(f"v{number}" for number in range(len(self.scorers)))
+def connected(file: Path) -> tuple[sqlite3.Connection, Mapping[str, str]]:
+    """A connection to an index, and what it says of itself.
 
-    def _only_searched(self, query: SampleQuery) -> int | None:
-        """How many cases a query finds that does nothing but search; None for any other."""
-        search = search_of(query.q)
-        return self._find(search) if search and query.filters == SampleQuery(q=query.q) else None
+    Raises:
+        OutdatedIndex: It isn't there, is of another version, or is damaged.
+    """
+    try:
+        connection = sqlite3.connect(
+            f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+        )
+        connection.execute("BEGIN")  # all of a page is of one moment
+        about: dict[str, str] = dict(connection.execute("SELECT name, value FROM about"))
+    except sqlite3.Error as error:
+        raise OutdatedIndex(str(error)) from None
+    if about.get("format") != FORMAT:
+        connection.close()
+        raise OutdatedIndex(f"{file} is of another version")
+    return connection, about
 
-    def _find(self, search: str) -> int:
-        """Put the cases that a search finds into a table, once: a page asks for them several times. Their number."""
-        if search != self._found[0]:
-            self._connection.execute("PRAGMA temp_store=MEMORY")
-            self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS hits (place INTEGER PRIMARY KEY)")
-            self._connection.execute("DELETE FROM hits")
-            insert = "INSERT INTO hits SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
-            self._found = search, self._connection.execute(insert, (search,)).rowcount
-        return self._found[1]
 
-    def _where(self, query: SampleQuery) -> tuple[str, dict[str, Any]]:
-        """The condition of a query, with its values."""
-        terms: list[str] = ["1"]
-        values: dict[str, Any] = {}
-        number = self._scorer(query.scorer) if query.scorer else None
-        if query.show == "imperfect":
-            if number is None:
-                terms.append("(goodness IS NULL OR goodness < 1)")
-            else:
-                best = 0.0 if self.scorers[number].lower_is_better else self.scorers[number].scale
-                terms.append(f"v{number} IS NOT :best")
-                values["best"] = best
-        elif query.show != "all":
-            kind = _OUTCOMES.index(query.show)
-            terms.append(f"{query.show} > 0" if number is None else f"o{number} = {kind}")
-        column = "goodness" if number is None else f"v{number}"
-        for name, sign in (("min", ">="), ("max", "<=")):
-            if (value := getattr(query, name)) is not None:
-                terms.append(f"{column} {sign} :{name}")
-                values[name] = value
-        if query.loss:
-            terms.append("loss = :loss")
-            values["loss"] = query.loss
-        if query.reason:
-            own = "" if number is None else f" AND scorer = {number}"
-            keys = f"SELECT key FROM groups WHERE text = :reason{own}"
-            terms.append(f"place IN (SELECT place FROM members WHERE key IN ({keys}))")
-            values["reason"] = choice(query.reason)
-        for at, (name, value) in enumerate(query.field):
-            if (name := choice(name)) not in self._field_numbers:
-                raise ConfigError(unknown("field", name, self._field_numbers))
-            known = self._field_numbers[name]
-            terms.append(f"place IN (SELECT place FROM fields WHERE name = {known} AND value = :field{at})")
-            values[f"field{at}"] = choice(value)
-        if query.q and (search := search_of(query.q)):
-            self._find(search)
-            terms.append("place IN hits")
-        return " AND ".join(terms), values
+def _cursor(column: str, case: Case) -> str:
+    """The place of a case in an order: its value and its number, or its number alone if it has no value."""
+    value = case.values[int(column[1:])] if column[1:].isdecimal() else getattr(case, column)
+    return json.dumps([value, case.place], ensure_ascii=False)
 
 
 def question_of(sample: Sample) -> str:
     """What was asked: the input, or the first message of the user."""
     return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
-
-
-def _stored(data: dict[str, Any]) -> Stored:
-    sample = None if data["sample"] is None else sample_of(data["sample"])
-    return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
 
 
 def numbers(connection: sqlite3.Connection, select: str, *values: Any) -> Numbers:

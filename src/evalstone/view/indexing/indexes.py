@@ -18,6 +18,7 @@ from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.growing import Growing
 from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.indexing.jobs import Building, Jobs
+from evalstone.view.indexing.opening import open_index
 from evalstone.view.shelf import Card, Shelf
 
 PAUSE = 3.0
@@ -54,7 +55,7 @@ class Indexes:
         if (index := self._usable(card)) is not None:
             return index
         building = self.jobs.done(card.id, lambda building: self._build(card, building))
-        return Index(self._file(card)) if building is None else building
+        return open_index(self._file(card)) if building is None else building
 
     def _of_running(self, card: Card) -> Index | Building:
         """The index of a run in progress, as it is or as it was a moment ago."""
@@ -64,7 +65,7 @@ class Indexes:
             known = self._growing.get(card.id)
         if known is not None and known.stamp:
             with suppress(OutdatedIndex):
-                return Index(known.file)
+                return open_index(known.file)
             self._growing.pop(card.id, None)  # another request may have been here
         return building or Building()
 
@@ -93,7 +94,7 @@ class Indexes:
         """The index of a run, in the thread of a job that needs it. Errors as for `open`."""
         if (index := self._usable(card)) is None:
             self._build(card, building)
-            index = Index(self._file(card))
+            index = open_index(self._file(card))
         return index
 
     def existing(self, cards: Sequence[Card]) -> list[Index] | None:
@@ -116,7 +117,7 @@ class Indexes:
         if not file.exists():
             return None
         try:
-            index = Index(file)
+            index = open_index(file)
         except OutdatedIndex:
             return None
         if index.stamp == card.stamp or (card.state == "running" and self.jobs.is_recent(card.id)):
