@@ -52,9 +52,10 @@ mutants: .venv/all
 attack: .venv/all
 	$(RUN) python -m tools.attack $(WORDS)
 
-# The oldest dependencies that pyproject.toml allows, and a newer Python where there is one.
+# The oldest dependencies that pyproject.toml allows, and a newer Python where there is one. For a few tests, workers cost
+# more than they save.
 test-lowest: .tools/lowest/ready
-	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n auto --maxprocesses 4 $(FIRST) \
+	UV_PROJECT_ENVIRONMENT=.tools/lowest .tools/lowest/bin/python -m pytest -n0 $(FIRST) \
 		$(WITH_DEPENDENCIES)
 
 # What the tests of .ci/run need, in three environments.
@@ -62,7 +63,7 @@ environments: .venv/all .tools/lowest/ready $(if $(NEWER),.tools/newer/ready)
 
 test-newer: $(if $(NEWER),.tools/newer/ready)
 ifdef NEWER
-	.tools/newer/bin/python -m pytest -n auto --maxprocesses 4 $(FIRST) $(WITH_PYTHON)
+	.tools/newer/bin/python -m pytest -n0 $(FIRST) $(WITH_PYTHON)
 else
 	@echo "there is no Python 3.13 here; the tests were not run on it"
 endif
