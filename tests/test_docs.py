@@ -17,6 +17,7 @@ from evalstone.cli.app import COMMANDS
 from evalstone.models.catalog import provider_info
 from evalstone.scorers import parse_scorer
 from evalstone.scorers.registry import SCORERS
+from tests.forked import script
 from tests.packages import installed
 
 ROOT = Path(__file__).parents[1]
@@ -35,16 +36,10 @@ WITH_CODE = [page for page in PAGES if blocks(page, "python")]
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
-    code = "\n".join(blocks(page, "python"))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "page"
+    folder.mkdir()
+    code, said = script("\n".join(blocks(page, "python")), folder)
+    assert code == 0, said
 
 
 @pytest.mark.slow
