@@ -4,6 +4,7 @@
     python bench/scale.py --only read --samples 100000
     .tools/ray/bin/python bench/scale.py --only same      # one process, 4 shards, Ray with 1 and 2 workers
     .tools/ray/bin/python bench/scale.py --only kills     # SIGKILL to workers and to whole runs
+    .tools/ray/bin/python bench/scale.py --only kills --engine ray    # of Ray only, or of shards
     .tools/ray/bin/python bench/scale.py --only speed     # seconds of shards and of Ray, compared with one process
     .tools/ray/bin/python bench/scale.py --only large     # scorers in code: minutes, and memory of each worker
     python bench/scale.py --only limits                   # requests a minute and a budget of four shards
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -236,7 +238,7 @@ def read(samples: int, folder: Path) -> None:
 class Row(NamedTuple):
     """A row: what prints it, from a number of samples and a folder, and how many samples it has by default."""
 
-    run: Callable[[int, Path], None]
+    run: Callable[..., None]
     samples: int
     full: int
 
@@ -257,7 +259,10 @@ def main() -> None:
     parser.add_argument("--samples", type=int)
     parser.add_argument("--full", action="store_true", help="the sizes of docs/scale.md")
     parser.add_argument("--folder", help="where the runs are written, and kept")
+    parser.add_argument("--engine", choices=scale_kills.ENGINES, help="of the row kills, only with this engine")
     given = parser.parse_args()
+    if given.engine and given.only != ["kills"]:
+        parser.error("--engine needs --only kills")
     with tempfile.TemporaryDirectory() as temporary:
         for name in given.only or ROWS:
             row, folder = ROWS[name], Path(given.folder or temporary)
@@ -265,7 +270,8 @@ def main() -> None:
                 shutil.rmtree(folder / name, ignore_errors=True)
                 (folder := folder / name).mkdir(parents=True)
             print(f"{name}:", flush=True)
-            row.run(given.samples or (row.full if given.full else row.samples), folder)
+            run = partial(row.run, engine=given.engine) if given.engine else row.run
+            run(given.samples or (row.full if given.full else row.samples), folder)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from evalstone.results.block_plan import BlockPlan
 
 SAMPLES = 6_000
 FULL = 30_000
+ENGINES = ("shards", "ray")
 SHARDS = 4
 RAY_WORKERS = 2
 CONCURRENCY = 4
@@ -78,17 +79,19 @@ class Killing:
         return "all"
 
 
-def kills(samples: int, folder: Path) -> None:
-    """Shards and Ray, with a ledger on PostgreSQL and without one."""
+def kills(samples: int, folder: Path, engine: str = "") -> None:
+    """Shards and Ray, or only one of them, with a ledger on PostgreSQL and without one."""
+    engines = [each for each in ENGINES if engine in ("", each) and (each != "ray" or has_ray())]
     for ledger in (True, False):
-        with ledger_on_postgresql() if ledger else nullcontext() as url:
-            if ledger and url is None:
-                continue
-            what = "with a ledger" if ledger else "without one"
-            _killed(f"shards {what}", folder, samples, url, Killing(30, 10, samples))
-        if has_ray():
+        what = "with a ledger" if ledger else "without one"
+        for each in engines:
             with ledger_on_postgresql() if ledger else nullcontext() as url:
-                _killed(f"Ray {what}", folder, samples, url, Killing(10, 5, samples), ray=True)
+                if ledger and url is None:
+                    continue
+                if each == "ray":
+                    _killed(f"Ray {what}", folder, samples, url, Killing(10, 5, samples), ray=True)
+                else:
+                    _killed(f"shards {what}", folder, samples, url, Killing(30, 10, samples))
 
 
 def _killed(name: str, folder: Path, samples: int, ledger: str | None, killing: Killing, *, ray: bool = False) -> None:

@@ -11,12 +11,14 @@ import pickle
 import signal
 import sys
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from evalstone._core.addresses import origins, restore
 from evalstone.errors import ConfigError, EvalstoneError, MissingDependency, RunAborted, described
+from evalstone.scale.ray_processes import RayProcesses, check_cluster, shut_down
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,7 +40,11 @@ _RESTARTS = 100
 without end."""
 _SECONDS_TO_LOOK = 1
 """How often it is looked whether the processes of Ray are there, while workers work."""
-_NEEDED = ("raylet", "gcs_server")
+_JOINING = (
+    ". Run evalstone on a machine of the cluster, with its versions of Ray and Python; if the cluster wants a token, "
+    "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+)
+"""What joining a cluster needs, of which Ray says nothing, or only in its logs."""
 _SECONDS_TO_CLOSE = 10
 """How long workers may take to close what they opened."""
 
@@ -65,9 +71,8 @@ class RayEngine:
                 self._ray: Any = importlib.import_module("ray")
             except ImportError:
                 raise MissingDependency("ray", "ray") from None
-        self._started = False
-        self._lost = False
-        """Whether a process of Ray has ended, so that no worker can be told anything."""
+        self._connected = False
+        """Whether this engine connected the process to Ray."""
         self._actors: list[Any] = []
         self.workers = 1
 
@@ -80,27 +85,37 @@ class RayEngine:
                     "uses that connection, or end it first, with ray.shutdown()"
                 )
         else:
-            where: dict[str, Any] = {"address": self.address}
-            if not self.address:
-                # "local", because Ray would else join one that runs on this machine already
-                where = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            with _quiet(), _silent(), _same_signals():
-                try:
-                    ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
-                except Exception as error:  # noqa: BLE001 - Ray raises it
-                    reason = " ".join(str(error).split())
-                    if "timed out" in reason:
-                        reason += " Ray waits half a minute for its processes: try again once this machine is idle."
-                    raise ConfigError(f"Ray can't be started: {reason}") from None
-            self._started = True
+            self._connect()
+            self._connected = True
+        self._processes = RayProcesses(ray, started=self._connected and not self.address)
         self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         return self
 
+    def _connect(self) -> None:
+        """Connect this process to a cluster, or start Ray."""
+        where: dict[str, Any] = {"address": self.address}
+        if self.address:
+            check_cluster(self._ray, self.address)
+        else:
+            # "local", because Ray would else join one that runs on this machine already
+            where = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        with _quiet(), _silent(), _same_signals():
+            try:
+                self._ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False, **where)
+            except Exception as error:  # noqa: BLE001 - Ray raises it
+                reason = " ".join(str(error).split())
+                if self.address:
+                    raise ConfigError(f"Ray can't be reached at {self.address}: {reason}{_JOINING}") from None
+                if "timed out" in reason:
+                    reason += " Ray waits half a minute for its processes: try again once this machine is idle."
+                raise ConfigError(f"Ray can't be started: {reason}") from None
+
     def __exit__(self, *error: object) -> None:
         self._actors = []  # Ray ends actors that nobody refers to
-        if self._started:
-            self._ray.shutdown()
-            self._started = False
+        self._processes.close()
+        if self._connected:
+            shut_down(self._ray, started=not self.address)
+            self._connected = False
 
     def check_sendable(self, value: object, what: str) -> None:
         """As `Engine.check_sendable`."""
@@ -116,56 +131,54 @@ class RayEngine:
             raise ConfigError(f"{what} can't be sent to other processes: {described(error)}") from None
 
     def map(self, open_worker: _OpenWorker[T, R], items: Sequence[T], *, ordered: bool) -> Iterator[R]:
-        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew, three times at most for
-        each item."""
+        """As `Engine.map`. A worker that is lost is started again, and its item is begun anew by the next one that is
+        free, three times at most for each item."""
         ray = self._ray
         sent = [ray.put(pickle.dumps((origins(sys.modules), ray.cloudpickle.dumps(open_worker))))]
         with _quiet():
-            kind = ray.remote(num_cpus=1, max_restarts=_RESTARTS, max_task_retries=_RETRIES)(_Worker)
+            kind = ray.remote(num_cpus=1, max_restarts=_RESTARTS, max_task_retries=-1)(_Worker)
             self._actors += [kind.remote() for _ in range(min(self.workers, len(items)) - len(self._actors))]
         # A worker is given its first item once it is there: others may use the CPUs of a cluster for hours.
         busy = {actor.start.remote(): (actor, -1) for actor in self._actors}
-        to_do, results = iter(enumerate(items)), dict[int, R]()
-        given = 0
+        to_do, lost, results = deque(range(len(items))), Counter[int](), dict[int, R]()
+        idle, given = list[Any](), 0
         try:
             while given < len(items):
-                told_now, _ = ray.wait([*busy], timeout=_SECONDS_TO_LOOK)
-                self._check_processes()
-                if not told_now:
-                    continue
-                (first,) = told_now
-                actor, number = busy.pop(first)
-                told = ray.get(first)
-                if number >= 0:
-                    result = results[number] = pickle.loads(told)  # noqa: S301 - of our own worker
-                    if isinstance(result, EvalstoneError):
-                        raise result
-                if (following := next(to_do, None)) is not None:
-                    busy[actor.call.remote(sent, pickle.dumps(following[1]))] = actor, following[0]
-                while (ready := given if ordered else number) in results:
+                while idle and to_do:
+                    actor, number = idle.pop(), to_do.popleft()
+                    # Ray would try a worker of a lost machine again and again, until it takes the machine for lost.
+                    call = actor.call.options(max_task_retries=0)
+                    busy[call.remote(sent, pickle.dumps(items[number]))] = actor, number
+                if (ready := given if ordered else next(iter(results), -1)) in results:
                     given += 1
                     yield results.pop(ready)
+                    continue
+                told, _ = ray.wait([*busy], timeout=_SECONDS_TO_LOOK)
+                self._processes.check()
+                for call in told:
+                    actor, number = busy.pop(call)
+                    try:
+                        result = ray.get(call)
+                    except ray.exceptions.RayError as error:
+                        lost[number] += 1
+                        if number < 0 or isinstance(error, ray.exceptions.RayTaskError) or lost[number] > _RETRIES:
+                            raise
+                        to_do.appendleft(number)
+                        busy[actor.start.remote()] = actor, -1
+                    else:
+                        idle.append(actor)
+                        results |= {} if number < 0 else {number: _unpacked(result)}
         except ray.exceptions.RayError as error:
-            self._check_processes()
+            self._processes.check(at_once=True)
             cause = getattr(error, "cause", None) or error
             raise RunAborted(f"a worker of Ray failed: {described(cause)}") from error
         finally:
             self._close({actor: number >= 0 for actor, number in busy.values()})
 
-    def _check_processes(self) -> None:
-        """Raise RunAborted if a process of the Ray that was started here has ended. Ray itself would wait without end,
-        or end this process without a word."""
-        if not self._started or self.address:
-            return
-        dead = [name for name, _ in self._ray._private.worker._global_node.dead_processes() if name in _NEEDED]
-        if dead:
-            self._lost = True
-            raise RunAborted(f"Ray's process {dead[0]} has ended on this machine; it may have been killed")
-
     def _close(self, busy: Mapping[Any, bool]) -> None:
         """Close what workers have opened. busy: those that aren't there yet; true for those that have an item, and end
         because nobody waits for it."""
-        if self._lost:
+        if self._processes.lost:
             return
         for actor, has_item in busy.items():
             if has_item:
@@ -201,6 +214,14 @@ class _Worker:
         """Close what the function had opened."""
         self._stack.close()
         self._sent = None
+
+
+def _unpacked(told: bytes) -> Any:
+    """The result that a worker told. Raises its EvalstoneError."""
+    result = pickle.loads(told)  # noqa: S301 - of our own worker
+    if isinstance(result, EvalstoneError):
+        raise result
+    return result
 
 
 def _fetched(reference: Any) -> bytes:

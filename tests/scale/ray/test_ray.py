@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 import evalstone
 from evalstone import ConfigError, evaluate
 from evalstone.scale.ray_engine import RayEngine
+from tests.hostile_serving import http, serving_hostile
 
+Cluster: TypeAlias = Any
 pytest.importorskip("ray")
+cluster_utils: Any = pytest.importorskip("ray.cluster_utils")
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Ray's own
 SCORERS = ["exact_match", "rouge_l", "answer_correctness"]
@@ -109,30 +117,156 @@ def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path:
     assert b"Traceback" not in errors
 
 
-@pytest.mark.parametrize("name", ["raylet", "gcs_server"])
-def test_a_process_of_ray_that_is_killed_ends_the_run_and_the_same_command_resumes_it(
-    tmp_path: Path, name: str
-) -> None:
-    data, out = written(tmp_path, 3000), tmp_path / "out"
-    command = [sys.executable, "-m", "evalstone", "run", str(data), "--engine", "ray", "--out", str(out)]
-    command += ["-s", "answer_correctness"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until = time.monotonic() + 300
-    while process.poll() is None and time.monotonic() < until and not [*out.glob("blocks/*.parquet")]:
-        time.sleep(0.05)
-    own = ["pgrep", "-P", str(process.pid), "-f", f"/{name} "]
-    for pid in subprocess.run(own, capture_output=True, text=True, check=True).stdout.split():
-        os.kill(int(pid), signal.SIGKILL)
-    printed, errors = process.communicate(timeout=60)
+@pytest.fixture
+def cluster() -> Generator[Cluster]:
+    """Two machines with a CPU each, of which the first is the head."""
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    processes = [each for node in cluster.list_all_nodes() for each in pids(node, "raylet")]
+    yield cluster
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    cluster.shutdown()
+
+
+def pids(node: Any, name: str) -> list[int]:
+    return [info.process.pid for info in node.all_processes.get(name, [])]
+
+
+SLOW = """
+import time
+from pathlib import Path
+from evalstone import Score, scorer
+
+@scorer
+def slow(output: str) -> Score:
+    if Path("{}").exists():
+        time.sleep(2)
+    return Score(len(output) / 40)
+"""
+
+
+@contextlib.contextmanager
+def running(folder: Path, engine: str) -> Generator[subprocess.Popen[bytes]]:
+    """A run on Ray that has written a block, and takes a minute."""
+    written(folder, 1000)
+    (folder / "slow").touch()
+    (folder / "slow_scorers.py").write_text(SLOW.format(folder / "slow"))
+    process = subprocess.Popen(slow_run(engine), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 300
+        while process.poll() is None and time.monotonic() < until and not [*folder.glob("out/blocks/*.parquet")]:
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+
+
+def slow_run(engine: str) -> list[str]:
+    command = [sys.executable, "-m", "evalstone", "run", "d.jsonl", "--engine", engine, "--out", "out"]
+    return [*command, "-s", "slow_scorers.py:slow"]
+
+
+def ended_by_ray(folder: Path, process: subprocess.Popen[bytes], said: str) -> None:
+    """Wait until a run has ended with status 3 and a message, and run it again, on Ray of its own."""
+    printed, errors = process.communicate(timeout=120)
     assert process.returncode == 3, errors.decode()
     assert printed == b""
-    said = f"evalstone: Ray's process {name} has ended on this machine; it may have been killed. "
-    assert f"{said}Finished blocks are in {out}; rerun the same command to resume.\n" in errors.decode()
-    finished = {file.name: file.stat().st_mtime_ns for file in out.glob("blocks/*.parquet")}
-    subprocess.run(command, check=True, capture_output=True)
-    assert finished.items() <= {file.name: file.stat().st_mtime_ns for file in out.glob("blocks/*.parquet")}.items()
-    run, one = evalstone.read_run(out), evaluate(data, "answer_correctness", ledger=None)
-    assert [(r.key, r.outcome) for r in run.records] == [(r.key, r.outcome) for r in one.records]
+    (folder / "slow").unlink()
+    (line,) = [line for line in errors.decode().splitlines() if line.startswith("evalstone: ")]
+    resumed = r"Finished blocks are in out; rerun the same command to resume\."
+    assert re.fullmatch(rf"evalstone: {said}; it may have been killed\. {resumed}", line), line
+    finished = {file: file.stat().st_mtime_ns for file in folder.glob("out/blocks/*.parquet")}
+    subprocess.run(slow_run("ray"), cwd=folder, check=True, capture_output=True)
+    assert finished.items() <= {file: file.stat().st_mtime_ns for file in folder.glob("out/blocks/*.parquet")}.items()
+    check_records(folder)
+
+
+def check_records(folder: Path) -> None:
+    """Each sample has its record."""
+    run = evalstone.read_run(folder / "out")
+    rows = [json.loads(line) for line in (folder / "d.jsonl").read_text().splitlines()]
+    assert [record.value for record in run.records] == [len(row["output"]) / 40 for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raylet", "Ray's process raylet has ended on this machine"),
+        ("gcs_server", r"Ray's process gcs_server at [0-9.:]+ hasn't answered for \d+ seconds"),
+    ],
+)
+def test_a_process_of_ray_that_is_killed_ends_the_run_and_the_same_command_resumes_it(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    with running(tmp_path, "ray") as process:
+        own = ["pgrep", "-P", str(process.pid), "-f", f"/{name} "]
+        for pid in subprocess.run(own, capture_output=True, text=True, check=True).stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+        ended_by_ray(tmp_path, process, said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raylet", "Ray's process raylet has ended on this machine"),
+        ("gcs_server", r"Ray's process gcs_server at [0-9.:]+ hasn't answered for \d+ seconds"),
+    ],
+)
+def test_so_does_one_of_a_cluster_that_the_run_has_joined(
+    tmp_path: Path, cluster: Cluster, name: str, said: str
+) -> None:
+    with running(tmp_path, f"ray:{cluster.address}") as process:
+        for pid in pids(cluster.head_node, name):
+            os.kill(pid, signal.SIGKILL)
+        ended_by_ray(tmp_path, process, said)
+
+
+def test_a_run_goes_on_after_another_machine_was_lost(tmp_path: Path, cluster: Cluster) -> None:
+    with running(tmp_path, f"ray:{cluster.address}") as process:
+        (other,) = cluster.worker_nodes
+        cluster.remove_node(other, allow_graceful=False)
+        (tmp_path / "slow").unlink()
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    check_records(tmp_path)
+
+
+def test_a_run_ends_although_a_raylet_was_stopped(tmp_path: Path, cluster: Cluster) -> None:
+    with running(tmp_path, f"ray:{cluster.address}") as process:
+        for pid in pids(cluster.head_node, "raylet"):
+            os.kill(pid, signal.SIGSTOP)
+        (tmp_path / "slow").unlink()
+        _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    check_records(tmp_path)
+
+
+def test_an_address_where_no_cluster_answers_is_refused_at_once() -> None:
+    with socket.create_server(("", 0)) as silent, serving_hostile(lambda _: http(b"{}")) as web:
+        wrong = {
+            f"127.0.0.1:{silent.getsockname()[1]}": "no Ray cluster answers at",
+            web.url.removeprefix("http://").removesuffix("/v1"): "no Ray cluster answers at",
+            "127.0.0.1:1": "no Ray cluster answers at",
+            "127.0.0.1": r"127\.0\.0\.1 is no address of a Ray cluster",
+            "ray://127.0.0.1:10001": r"ray://127\.0\.0\.1:10001 is no address of a Ray cluster",
+        }
+        for address, said in wrong.items():
+            began = time.monotonic()
+            with pytest.raises(ConfigError, match=rf"^{said}.*: name HOST:PORT of its head, as `ray start --head`"):
+                RayEngine(address).__enter__()
+            assert time.monotonic() - began < 5
+
+
+def test_a_missing_token_is_named(tmp_path: Path, cluster: Cluster) -> None:
+    command = [sys.executable, "-m", "evalstone", "run", str(written(tmp_path, 3)), "-s", "exact_match"]
+    command += ["--engine", f"ray:{cluster.address}", "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert f"Ray can't be reached at {cluster.address}: " in done.stderr
+    assert "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH" in done.stderr
 
 
 def test_evaluate_refuses_what_cannot_be_sent_before_anything_is_read(tmp_path: Path) -> None:
