@@ -97,7 +97,8 @@ class Cluster:
         self.raylet.listen()
         node = SimpleNamespace(raylet_socket_name=str(folder / "raylet"), gcs_address="127.0.0.1:6379")
         own = SimpleNamespace(gcs_client=self, current_node_id="node")
-        self._private = SimpleNamespace(worker=SimpleNamespace(_global_node=node, global_worker=own))
+        self.worker = SimpleNamespace(_global_node=node, global_worker=own)
+        self._private = SimpleNamespace(worker=self.worker)
 
     def check_alive(self, nodes: list[str], timeout: float) -> list[bool]:
         assert (nodes, timeout) == (["node"], 3)
@@ -137,8 +138,11 @@ class Actor:
         cluster.actors.append(self)
 
     def __getattr__(self, name: str) -> Any:
-        method = SimpleNamespace(remote=partial(Call, self, name))
-        method.options = lambda max_task_retries: method if max_task_retries == 0 else None
+        def options(*, max_task_retries: int) -> SimpleNamespace:
+            assert max_task_retries == 0
+            return method
+
+        method = SimpleNamespace(remote=partial(Call, self, name), options=options)
         return method
 
 
@@ -271,7 +275,7 @@ def test_another_cluster_than_the_connected_one_is_refused(cluster: Cluster, mon
 def test_a_connection_through_rays_client_is_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "is_initialized", lambda: True)
     monkeypatch.setattr(cluster, "get_runtime_context", lambda: SimpleNamespace(gcs_address=""), raising=False)
-    cluster._private.worker._global_node = None
+    cluster.worker._global_node = None
     with pytest.raises(
         ConfigError, match=r"^this process is connected to Ray through its client \(ray://\): run it on"
     ):

@@ -94,19 +94,25 @@ def test_what_cannot_be_sent_is_refused() -> None:
         engine.check_sendable([threading.Lock()], "x")
 
 
+def children(pid: int, pattern: str) -> list[int]:
+    command = ["pgrep", "-P", str(pid), "-f", pattern]
+    return [*map(int, subprocess.run(command, capture_output=True, text=True, check=False).stdout.split())]
+
+
+def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
+    """The workers of a run that has started Ray."""
+    return [pid for raylet in children(process.pid, "/raylet ") for pid in children(raylet, "ray::_Worker")]
+
+
 def test_a_worker_that_is_killed_is_replaced_and_its_block_begun_again(tmp_path: Path) -> None:
     data, out = written(tmp_path, 3000), tmp_path / "out"
     command = [sys.executable, "-m", "evalstone", "run", str(data), "--engine", "ray", "--out", str(out), "--json"]
     process = subprocess.Popen([*command, "-s", "answer_correctness"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     killed, until = 0, time.monotonic() + 300
     while process.poll() is None and time.monotonic() < until:
-        if killed < 3 and [*out.glob("blocks/*.parquet")]:
-            workers = subprocess.run(
-                ["pgrep", "-f", "ray::_Worker"], capture_output=True, text=True, check=False
-            ).stdout.split()
-            if workers:
-                os.kill(int(workers[0]), signal.SIGKILL)
-                killed += 1
+        if killed < 3 and [*out.glob("blocks/*.parquet")] and (workers := workers_of(process)):
+            os.kill(workers[0], signal.SIGKILL)
+            killed += 1
         time.sleep(0.5)
     printed, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors.decode()
@@ -201,9 +207,8 @@ def test_a_process_of_ray_that_is_killed_ends_the_run_and_the_same_command_resum
     tmp_path: Path, name: str, said: str
 ) -> None:
     with running(tmp_path, "ray") as process:
-        own = ["pgrep", "-P", str(process.pid), "-f", f"/{name} "]
-        for pid in subprocess.run(own, capture_output=True, text=True, check=True).stdout.split():
-            os.kill(int(pid), signal.SIGKILL)
+        for pid in children(process.pid, f"/{name} "):
+            os.kill(pid, signal.SIGKILL)
         ended_by_ray(tmp_path, process, said)
 
 
@@ -315,13 +320,15 @@ def test_a_signal_stops_the_run_and_its_workers(tmp_path: Path) -> None:
     until = time.monotonic() + 200
     while process.poll() is None and time.monotonic() < until and not [*out.glob("blocks/*.parquet")]:
         time.sleep(0.05)
+    workers = workers_of(process)
+    assert workers
     process.terminate()
     printed, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors.decode()
     assert printed == b""
     assert errors.decode() == f"Stopped. Finished blocks are in {out}; rerun the same command to resume.\n"
     for _ in range(100):
-        if subprocess.run(["pgrep", "-f", "ray::_Worker"], capture_output=True, check=False).returncode:
+        if not any(Path(f"/proc/{pid}").exists() for pid in workers):
             break
         time.sleep(0.1)
     else:
