@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from evalstone import Run, Sample, Score, Scorer, Skipped, compare, evaluate, write_run
+from evalstone._core import packed_texts
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import INDEXES, comparison_file
 from evalstone.ledger.labels import pin
@@ -25,8 +26,8 @@ from evalstone.results.compare import ScorerComparison, compare_slices
 from evalstone.results.views.comparison import slices_text
 from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, compared_address, run_address, sample_address
+from evalstone.view.indexing import column_store, comparison_build, comparison_scores, jobs
 from evalstone.view.indexing import comparison as stored
-from evalstone.view.indexing import comparison_build, comparison_scores, jobs
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.shelf import Card, Shelf
 from tests.runs import Given, Harm, samples_of
@@ -327,11 +328,7 @@ def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
     assert client.get(address(runs, "after=nonsense")).status == 400
 
 
-@pytest.mark.parametrize("sparse", [0, 64])
-def test_samples_are_searched_in_every_run_and_filtered_by_slice(
-    url: str, monkeypatch: pytest.MonkeyPatch, sparse: int
-) -> None:
-    monkeypatch.setattr(stored, "SPARSE", sparse)
+def test_samples_are_searched_in_every_run_and_filtered_by_slice(url: str) -> None:
     metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(6)]
     runs = saved(url, BEFORE, AFTER, metadata=metadata)
     client = client_of(url)
@@ -501,11 +498,31 @@ def test_runs_are_compared_once(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     client = client_of(url)
     client.get("/")
     assert made[1:] == [runs[1].id]
-    size = file.stat().st_size
+    head = file.read_bytes()
     assert client.get(address(runs)).body == pages[1].body
-    assert file.stat().st_size > size
+    assert file.read_bytes() != head
     assert {suffix: client.get(address(runs, suffix=suffix)).body for suffix in expected} == expected
     assert made[2:] == []
+
+
+def test_large_runs_are_compared_as_small_ones(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = saved(url, BEFORE * 3, AFTER * 3, [*AFTER, "1", *BEFORE])
+    queries = (
+        "",
+        "show=regressed",
+        "show=missing&run=C",
+        "sort=worse&scorer=harm",
+        "sort=id",
+        "q=0.5",
+        "q=s1&show=failed",
+    )
+    addresses = [address(runs, query, suffix) for query in queries for suffix in ("", ".json")]
+    expected = [client_of(url).get(each).body for each in addresses]
+    shutil.rmtree(Path(url).parent / INDEXES)
+    monkeypatch.setattr(packed_texts, "_AT_ONCE", 2)
+    monkeypatch.setattr(column_store, "CHUNK", 5)
+    monkeypatch.setattr(comparison_build, "CHUNK", 5)
+    assert [client_of(url).get(each).body for each in addresses] == expected
 
 
 def test_runs_that_are_not_comparable_say_why_and_are_compared_all_the_same_on_demand(url: str) -> None:

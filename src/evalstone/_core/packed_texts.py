@@ -84,6 +84,13 @@ class PackedTexts(Sequence[str]):
         some._chosen = base, array("I", chosen.astype(np.uint32).tobytes())
         return some
 
+    def places_in(self, others: PackedTexts) -> Any | None:
+        """The places in others that these were taken from by `at`, as an array of numpy; None if they weren't."""
+        np: Any = importlib.import_module("numpy")
+        if self is others:
+            return np.arange(len(self))
+        return np.frombuffer(self._chosen[1], np.uint32) if self._chosen and self._chosen[0] is others else None
+
     def has_repeats(self, numbers: array[int] | None = None) -> bool:
         """Whether a text occurs twice, with the same number if they have numbers. It may be wrong if it says yes: only
         hashes are compared."""

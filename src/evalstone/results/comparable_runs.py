@@ -111,6 +111,8 @@ class BuiltPairs(Mapping[tuple[str, str], PairedScores]):
 
     def __init__(self) -> None:
         self._builders: dict[tuple[str, str], Callable[[], PairedScores]] = {}
+        self.pairings: dict[str, Pairing] = {}
+        """By the letter of a run, which of its samples is which sample of the first run."""
 
     def add(self, key: tuple[str, str], build: Callable[[], PairedScores]) -> None:
         """Have the scores that a function builds."""

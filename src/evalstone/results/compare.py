@@ -181,9 +181,7 @@ class Comparison(Framed, Shown):
     all_runs: Mapping[str, ManyComparison] = dataclasses.field(default_factory=dict[str, "ManyComparison"])
     """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored.
     Empty if a gate stopped one of them."""
-    _paired: Mapping[tuple[str, str], PairedScores] = dataclasses.field(
-        default_factory=dict[tuple[str, str], PairedScores], repr=False, compare=False
-    )
+    _paired: BuiltPairs = dataclasses.field(default_factory=BuiltPairs, repr=False, compare=False)
 
     def __getitem__(self, scorer: str) -> ScorerComparison:
         """The first comparison of a scorer, by title, signature or name.
@@ -309,7 +307,6 @@ def compare(
     pilots: list[Pilot | None] = []
     sliced = _Slices(settings)
     corrected: list[CorrectedDifference] = []
-    pairings: dict[str, Pairing] = {"A": Pairing()}
     by_run = BuiltPairs()
     notes: list[Note] = []
     for letter, run in itertools.islice(runs.items(), 1, None):
@@ -317,7 +314,7 @@ def compare(
             pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
-            pairings[letter] = pairs.pairing
+            by_run.pairings[letter] = pairs.pairing
         notes += about(differences, "A", letter)
         for pair in pairs:
             if isinstance(pairs, PairedScorers):
@@ -352,12 +349,12 @@ def compare(
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
-        all_runs=_compare_all(runs, pairings, lines, settings) if ranked else {},
+        all_runs=_compare_all(runs, {"A": Pairing(), **by_run.pairings}, lines, settings) if ranked else {},
         _paired=by_run,
     )
 
 
-def paired_in(comparison: Comparison) -> Mapping[tuple[str, str], PairedScores]:
+def paired_in(comparison: Comparison) -> BuiltPairs:
     """The scores behind the comparisons of all samples, by the letter of the run and the scorer's signature in A. Empty
     for unpaired runs. They are built whenever they are taken from it."""
     return comparison._paired  # pyright: ignore[reportPrivateUsage]

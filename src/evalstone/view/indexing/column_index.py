@@ -23,7 +23,7 @@ from evalstone.datasets.stored import record_line, sample_of
 from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
 from evalstone.types import Record
 from evalstone.view.indexing.column_store import Column, Mask, StoredColumns, ordered
-from evalstone.view.indexing.index import OUTCOMES, Case, Index, Numbers, Stored, numbers
+from evalstone.view.indexing.index import OUTCOMES, Case, Index, Numbers, Samples, Stored, numbers
 from evalstone.view.indexing.paging import MOST_AT_ONCE, read_place
 from evalstone.view.indexing.tables import FAILED, LOSSES, SCORED, TOKENIZE, choice
 from evalstone.view.query import SampleQuery
@@ -55,21 +55,19 @@ class ColumnIndex(Index):
         row = self._columns.find("key", storable(key))
         return None if row is None else self._at([row + 1])[0]
 
-    def samples(self) -> Iterator[tuple[str, int, tuple[int | None, ...], tuple[int | None, ...]]]:
-        outcomes = [self._columns.numbers(f"o{number}") for number in range(len(self.scorers))]
-        first: dict[str, list[int]] = {}
-        for row, sample in enumerate(self._columns.texts("sample" if self.has_trials else "key")):
-            first.setdefault(sample, []).append(row)
-        for sample, rows in first.items():
-            of = [each[rows] for each in outcomes]
-            scored, failed = (tuple(int((each == kind).any()) for each in of) for kind in (SCORED, FAILED))
-            yield sample, rows[0] + 1, scored, failed
-
-    def places_of_trials(self) -> Iterator[tuple[str, int]]:
-        if self.has_trials:
-            with_trial = np.flatnonzero(self._columns.numbers("trial"))
-            samples = self._columns.texts("sample")
-            yield from ((samples[row], row + 1) for row in with_trial.tolist())
+    def samples(self) -> Samples:
+        columns = StoredColumns(self._connection, self._columns.about)  # whose memory isn't kept
+        outcomes = [columns.numbers(f"o{number}") for number in range(len(self.scorers))]
+        scored, failed = (
+            np.array([each == kind for each in outcomes]).reshape(len(outcomes), -1) for kind in (SCORED, FAILED)
+        )
+        if not self.has_trials:
+            return Samples(columns.texts("key"), np.arange(1, self.totals["all"] + 1), scored, failed, None)
+        texts, numbers = columns.texts("sample"), dict[str, int]()
+        of_cases = np.array([numbers.setdefault(sample, len(numbers)) for sample in texts], np.int64)
+        _, first = np.unique(of_cases, return_index=True)
+        scored, failed = (_in_any(each, of_cases, len(numbers)) for each in (scored, failed))
+        return Samples(texts.at(first.tolist()), first + 1, scored, failed, of_cases)
 
     def places_searched(self, words: str) -> Numbers:
         query = "SELECT group_concat(rowid) FROM texts WHERE texts MATCH ?"
@@ -206,6 +204,15 @@ class ColumnIndex(Index):
         found = np.zeros(self.totals["all"], np.bool_)
         found[places - 1] = True
         return found
+
+
+def _in_any(have: Mask, samples: Numbers, size: int) -> Mask:
+    """By scorer and sample, whether any case has something. samples: The number of that of each case; size: How many
+    samples there are."""
+    found = np.zeros((len(have), size), np.bool_)
+    for of_scorer, own in zip(found, have, strict=True):
+        of_scorer[samples[own]] = True
+    return found
 
 
 def _pattern_of(term: str, *, is_whole: bool) -> str:

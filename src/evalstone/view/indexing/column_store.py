@@ -1,7 +1,7 @@
 """Columns of millions of numbers and texts in a file of SQLite, for what is looked for in one pass over a few of them.
 
-A column is stored in chunks of `CHUNK` rows, so that a row at any place is read without the others. Numbers are little
-endian; a missing one is NaN. A text is its UTF-8. Rows are numbered from 0.
+A column is stored in chunks of `CHUNK` rows with a checksum, so that a row at any place is read without most others.
+Numbers are little endian; a missing one is NaN. A text is its UTF-8. Rows are numbered from 0.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -19,8 +20,12 @@ from evalstone._core.json import storable
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.stats.smallest import smallest_places
 
-CHUNK = 16_384
-TABLE = "CREATE TABLE columns (name TEXT, chunk INTEGER, body BLOB NOT NULL, PRIMARY KEY (name, chunk))"
+CHUNK = 4096
+TABLE = """
+    CREATE TABLE columns (
+        name TEXT, chunk INTEGER, checksum INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (name, chunk)
+    )
+"""
 Array: TypeAlias = NDArray[Any]
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = NDArray[np.int64]
@@ -29,6 +34,10 @@ Cursor: TypeAlias = tuple[float | str | None, int]
 """A place in an order: a value (None for rows without one), and a number, which is a row and one."""
 _LENGTHS = " lengths"
 """After the name of a column of texts, that of their lengths."""
+
+
+class DamagedColumns(Exception):
+    """A column isn't what was written."""
 
 
 class ColumnWriter:
@@ -74,8 +83,8 @@ class ColumnWriter:
         self.numbers(name + _LENGTHS, lengths)
 
     def _write(self, name: str, bodies: Iterator[bytes]) -> None:
-        rows = ((name, chunk, body) for chunk, body in enumerate(bodies))
-        self._connection.executemany("INSERT INTO columns VALUES (?, ?, ?)", rows)
+        rows = ((name, chunk, zlib.crc32(body), body) for chunk, body in enumerate(bodies))
+        self._connection.executemany("INSERT INTO columns VALUES (?, ?, ?, ?)", rows)
 
 
 def _may_differ(content: bytes) -> bool:
@@ -93,20 +102,22 @@ class StoredColumns:
     Args:
         connection: A file with `TABLE`.
         about: What their writer knew of them.
+
+    Whatever reads one raises DamagedColumns if it isn't as it was written.
     """
 
     def __init__(self, connection: sqlite3.Connection, about: Mapping[str, Any]) -> None:
-        self._connection, self._about = connection, about
+        self._connection, self.about = connection, about
         self._arrays: dict[str, Array] = {}
         self._texts: dict[str, PackedTexts] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._about
+        return name in self.about
 
     def numbers(self, name: str) -> Array:
         """A column of numbers."""
         if name not in self._arrays:
-            of = self._about[name]
+            of = self.about[name]
             if "all" in of:
                 value = math.nan if of["all"] is None else of["all"]
                 self._arrays[name] = np.full(of["rows"], value, of["kind"])
@@ -128,20 +139,20 @@ class StoredColumns:
         data = text.encode()
         for chunk, body in enumerate(self._bodies(name)):
             if data in body:
-                texts = _packed(body, self._some(name + _LENGTHS, chunk))
+                texts = _packed(body, self.in_chunk(chunk, name + _LENGTHS))
                 if (rows := np.flatnonzero(texts.compared(text) == 0)).size:
                     return chunk * CHUNK + int(rows[0])
         return None
 
     def matching(self, name: str, pattern: str) -> Mask:
         """Which texts of a column a regular expression finds something in, in upper or lower case; "" finds nothing."""
-        found: Mask = np.zeros(int(self._about[name]["rows"]), np.bool_)
+        found: Mask = np.zeros(int(self.about[name]["rows"]), np.bool_)
         if not pattern:
             return found
         arrow: Any = importlib.import_module("pyarrow")
         compute: Any = importlib.import_module("pyarrow.compute")
         for chunk, body in enumerate(self._bodies(name)):
-            ends = np.concatenate([[0], self._some(name + _LENGTHS, chunk).cumsum()]).astype(np.int32)
+            ends = np.concatenate([[0], self.in_chunk(chunk, name + _LENGTHS).cumsum()]).astype(np.int32)
             buffers = [arrow.py_buffer(each) for each in (ends, body)]
             texts = arrow.StringArray.from_buffers(len(ends) - 1, *buffers)
             _, bits = compute.match_substring_regex(texts, pattern, ignore_case=True).buffers()
@@ -151,18 +162,18 @@ class StoredColumns:
 
     def column(self, name: str) -> Column:
         """A column of either kind."""
-        return self.texts(name) if self._about[name]["kind"] == "text" else self.numbers(name)
+        return self.texts(name) if self.about[name]["kind"] == "text" else self.numbers(name)
 
     def numbers_at(self, name: str, rows: Sequence[int]) -> list[Any]:
         """The numbers in a few rows, of which not all of the column is read; None for a missing one."""
-        of = self._about[name]
+        of = self.about[name]
         if "all" in of:
             return [of["all"]] * len(rows)
         if name in self._arrays:
             found = self._arrays[name][[*rows]].tolist()
         else:
-            kind = np.dtype(of["kind"])
-            found = [np.frombuffer(self._piece(name, row, kind.itemsize), kind)[0].item() for row in rows]
+            chunks = {chunk: self.in_chunk(chunk, name) for chunk in {row // CHUNK for row in rows}}
+            found = [chunks[row // CHUNK][row % CHUNK].item() for row in rows]
         return [None if value != value else value for value in found]
 
     def texts_at(self, name: str, rows: Sequence[int]) -> list[str]:
@@ -171,30 +182,32 @@ class StoredColumns:
             return [self._texts[name][row] for row in rows]
         chunks: dict[int, PackedTexts] = {}
         for chunk in {row // CHUNK for row in rows}:
-            chunks[chunk] = _packed(self._body(name, chunk), self._some(name + _LENGTHS, chunk))
+            chunks[chunk] = _packed(self._body(name, chunk), self.in_chunk(chunk, name + _LENGTHS))
         return [chunks[row // CHUNK][row % CHUNK] for row in rows]
 
-    def _some(self, name: str, chunk: int) -> Array:
-        """The numbers of a chunk."""
-        of = self._about[name]
+    def in_chunk(self, chunk: int, name: str) -> Array:
+        """The numbers of a chunk of a column."""
+        of = self.about[name]
         if name in self._arrays or "all" in of:
             return self.numbers(name)[chunk * CHUNK : (chunk + 1) * CHUNK]
         return np.frombuffer(self._body(name, chunk), of["kind"])
 
     def _bodies(self, name: str) -> Iterator[bytes]:
-        query = "SELECT body FROM columns WHERE name = ? ORDER BY chunk"
-        return (body for (body,) in self._connection.execute(query, (name,)))
+        query = "SELECT checksum, body FROM columns WHERE name = ? ORDER BY chunk"
+        rows = self._connection.execute(query, (name,))
+        for _ in range(0, self.about[name]["rows"], CHUNK):
+            yield _checked(rows.fetchone())
 
     def _body(self, name: str, chunk: int) -> bytes:
-        query = "SELECT body FROM columns WHERE name = ? AND chunk = ?"
-        return self._connection.execute(query, (name, chunk)).fetchone()[0]
+        query = "SELECT checksum, body FROM columns WHERE name = ? AND chunk = ?"
+        return _checked(self._connection.execute(query, (name, chunk)).fetchone())
 
-    def _piece(self, name: str, row: int, size: int) -> bytes:
-        query = "SELECT rowid FROM columns WHERE name = ? AND chunk = ?"
-        rowid = self._connection.execute(query, (name, row // CHUNK)).fetchone()[0]
-        with self._connection.blobopen("columns", "body", rowid, readonly=True) as blob:
-            blob.seek(row % CHUNK * size)
-            return blob.read(size)
+
+def _checked(row: tuple[int, bytes] | None) -> bytes:
+    """The body of a chunk. Raises DamagedColumns if it isn't what was written."""
+    if row is None or zlib.crc32(row[1]) != row[0]:
+        raise DamagedColumns
+    return row[1]
 
 
 def _packed(content: bytes | bytearray, lengths: Array) -> PackedTexts:

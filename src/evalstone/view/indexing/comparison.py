@@ -1,4 +1,3 @@
-# ruff: noqa: S608 - statements are put together from our own names
 """A stored comparison of runs, open for reading."""
 
 from __future__ import annotations
@@ -9,28 +8,25 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evalstone._core.packed_texts import PackedTexts
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
+from evalstone.view.indexing.column_store import Column, Cursor, Mask, StoredColumns, ordered
 from evalstone.view.indexing.comparison_build import total_key
 from evalstone.view.indexing.comparison_scores import Pairs, stored_keys, stored_pairs
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
-from evalstone.view.indexing.index import Index, Numbers, OutdatedIndex, numbers
+from evalstone.view.indexing.index import Index, Numbers, OutdatedIndex
 from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
 PAGE = 25
-SPARSE = 64
-"""If fewer than one of so many rows is found, these are put in order, rather than found in the order of all."""
-Found: TypeAlias = NDArray[np.bool_]
-"""By the place of a row, whether it is found."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +75,10 @@ class StoredComparison:
         self.indexes: tuple[Index, ...] = ()
         self.slices: Mapping[str, Any] | None = None
         """What a page says of the slices; None if there are none."""
-        self._last: tuple[Any, Found | None] = None, None
+        self._last: tuple[Any, Mask | None] = None, None
         """What was looked for last, and what was found: a page asks several times."""
+        self._ordered: tuple[Any, Column] = None, PackedTexts()
+        """What rows were ordered by last, and the column of it."""
         try:
             self._connection = sqlite3.connect(
                 f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
@@ -149,52 +147,37 @@ class StoredComparison:
 
     def count(self, query: CompareQuery) -> int:
         """How many samples a query finds. Raises ConfigError if it names a scorer, run or field that isn't there."""
+        if not (search_of(query.q) or query.field):
+            return self.total(query.show, query)
         found = self._found(query)
-        return self.total(query.show, query) if found is None else int(np.count_nonzero(found))
+        return self._size if found is None else int(np.count_nonzero(found))
 
     def page(self, query: CompareQuery, limit: int = PAGE) -> ComparedPage:
         """A page of the samples that a query finds. Errors as for `count`."""
         cursor, back = query.before or query.after, bool(query.before)
-        rows_of, where, values = self._source(query)
-        by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
-        down = (query.sort in ("change", "better")) != back
-        place = f"place {'<' if back else '>'} :place"
-        if cursor:
-            values["value"], values["place"] = read_place(cursor)
-            where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
-        rows: list[tuple[Any, ...]] = self._connection.execute(
-            f"SELECT {by}, place, name, {self._columns} FROM {rows_of} WHERE {where} "
-            f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
-            values,
-        ).fetchall()
-        shown, *places = page_of(
-            rows, limit, lambda row: json.dumps(row[:2], ensure_ascii=False), back=back, cursor=cursor
-        )
-        return ComparedPage([self._sample(row) for row in shown], *places)
+        rows = self._rows(query, read_place(cursor) if cursor else None, limit + 1, back=back)
+        shown, *places = page_of(rows, limit, lambda row: self._cursor(query, row), back=back, cursor=cursor)
+        return ComparedPage(self._samples(shown), *places)
 
     def named(self, name: str) -> ComparedSample | None:
         """The sample of this name; None if there is none."""
-        row = self._connection.execute(f"SELECT 0, place, name, {self._columns} FROM rows WHERE name = ?", (name,))
-        found = row.fetchone()
-        return None if found is None else self._sample(found)
+        row = self._columns.find("name", name)
+        return None if row is None else self._samples([row])[0]
 
     def at(self, run: int, place: int) -> ComparedSample | None:
         """The sample whose first trial has this place in the index of a run; None if there is none."""
-        row = self._connection.execute(f"SELECT 0, place, name, {self._columns} FROM rows WHERE p{run} = ?", (place,))
-        found = row.fetchone()
-        return None if found is None else self._sample(found)
+        rows = np.flatnonzero(self._columns.numbers(f"p{run}") == place)
+        return self._samples([int(rows[0])])[0] if rows.size else None
 
     def neighbors(
         self, query: CompareQuery, sample: ComparedSample
     ) -> tuple[ComparedSample | None, ComparedSample | None]:
         """The samples before and after one in the order of a query, which needn't find that one. Errors as for
         `count`."""
-        by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
-        row = self._connection.execute(f"SELECT {by}, place FROM rows WHERE place = ?", (sample.place,)).fetchone()
-        cursor = json.dumps(row, ensure_ascii=False)
-        before = self.page(replace(query, before=cursor, after=""), 1).samples
-        after = self.page(replace(query, after=cursor, before=""), 1).samples
-        return before[0] if before else None, after[0] if after else None
+        cursor = read_place(self._cursor(query, sample.place - 1))
+        found = (self._samples(self._rows(query, cursor, 1, back=back)) for back in (True, False))
+        before, after = (samples[0] if samples else None for samples in found)
+        return before, after
 
     def every(self, query: CompareQuery) -> Iterator[ComparedSample]:
         """All samples that a query finds, in its order."""
@@ -205,17 +188,47 @@ class StoredComparison:
     def _pairs(self) -> list[tuple[int, int]]:
         return [*cells(len(self.indexes), range(len(self.scorers)))]
 
-    @property
-    def _columns(self) -> str:
-        places = (f"p{run}" for run in range(len(self.indexes)))
-        return ", ".join([*places, "different", *(f"d{run}_{scorer}" for run, scorer in self._pairs)])
+    @functools.cached_property
+    def _columns(self) -> StoredColumns:
+        return StoredColumns(self._connection, json.loads(self._about["columns"]))
 
-    def _sample(self, row: Sequence[Any]) -> ComparedSample:
-        _, place, name, *rest = row
-        size = len(self.indexes)
-        return ComparedSample(
-            place, name, tuple(rest[:size]), rest[size], dict(zip(self._pairs, rest[size + 1 :], strict=True))
-        )
+    def _samples(self, rows: Sequence[int]) -> list[ComparedSample]:
+        columns, pairs = self._columns, self._pairs
+        names, different = columns.texts_at("name", rows), columns.numbers_at("different", rows)
+        places = [columns.numbers_at(f"p{run}", rows) for run in range(len(self.indexes))]
+        changes = [columns.numbers_at(f"d{run}_{scorer}", rows) for run, scorer in pairs]
+        return [
+            ComparedSample(
+                row + 1,
+                names[number],
+                tuple(of[number] or None for of in places),
+                different[number],
+                dict(zip(pairs, (of[number] for of in changes), strict=True)),
+            )
+            for number, row in enumerate(rows)
+        ]
+
+    def _rows(self, query: CompareQuery, cursor: Cursor | None, limit: int, *, back: bool) -> list[int]:
+        """Rows that a query finds, after a cursor, or before it."""
+        down = query.sort in ("change", "better")
+        return ordered(self._order(query), self._found(query), cursor, limit, descending=down, back=back)
+
+    def _order(self, query: CompareQuery) -> Column:
+        if query.sort == "id":
+            return self._columns.texts("name")
+        if query.sort == "order":
+            return np.arange(1, self._size + 1)
+        key = query.sort, query.scorer, query.run
+        if self._ordered[0] != key:
+            chosen, run = self._chosen(query), self.run(query)
+            self._ordered = key, order(self._columns.numbers, query.sort, len(self.indexes), chosen, run)
+        return self._ordered[1]
+
+    def _cursor(self, query: CompareQuery, row: int) -> str:
+        """The place of a row in the order of a query."""
+        by = self._order(query)
+        value = by[row] if isinstance(by, PackedTexts) else by[row].item()
+        return json.dumps([value, row + 1], ensure_ascii=False)
 
     def _scorer(self, query: CompareQuery) -> int | None:
         titles = [choice(scorer.title) for scorer in self.scorers]
@@ -229,76 +242,47 @@ class StoredComparison:
         scorer = self._scorer(query)
         return range(len(self.scorers)) if scorer is None else [scorer]
 
-    def _source(self, query: CompareQuery) -> tuple[str, str, dict[str, Any]]:
-        """The table, the condition and its values for what a query finds."""
-        found = self._found(query)
-        if found is None:
-            return "rows", self._condition(query), {}
-        places = np.flatnonzero(found)
-        if len(places) * SPARSE >= len(found):
-            # The first of many are soon found in the order of the list.
-            self._connection.create_function("is_found", 1, found.tobytes().__getitem__)
-            return "rows", "is_found(place)", {}
-        return "rows NOT INDEXED", "place IN (SELECT value FROM json_each(:found))", {"found": str(places.tolist())}
-
-    def _condition(self, query: CompareQuery) -> str:
-        """The rows with the change of a query, as an expression."""
-        chosen, run = self._chosen(query), self.run(query)
-        return "1" if query.show == "all" else condition(query.show, len(self.indexes), chosen, run)
-
-    def _found(self, query: CompareQuery) -> Found | None:
-        """By place, whether a query finds the row; None if it neither searches nor names a field. Errors as for
-        `count`."""
-        search = search_of(query.q)
-        if not (search or query.field):
-            return None
-        key = (search, query.field, where := self._condition(query))
+    def _found(self, query: CompareQuery) -> Mask | None:
+        """Which rows a query finds; None for all. Errors as for `count`."""
+        key = (search_of(query.q), query.field, query.show, self._chosen(query), self.run(query))
         if self._last[0] != key:
-            finders: list[Callable[[Index], Numbers]] = []
-            if search:
-                finders.append(lambda index: index.places_searched(query.q))
-            for name, value in query.field:
-                known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
-                if choice(name) not in known:
-                    raise ConfigError(unknown("field", name, known))
-                finders.append(functools.partial(Index.places_with, name=name, value=value))
-            found = np.ones(self._size, bool)
-            for finder in finders:
-                found &= self._in_any(finder)
-            if query.show != "all":
-                with_change = np.zeros(self._size, bool)
-                select = f"SELECT group_concat(place) FROM rows NOT INDEXED WHERE {where}"
-                with_change[numbers(self._connection, select)] = True
-                found &= with_change
+            found: Mask | None = None
+            for each in self._conditions(query):
+                found = each if found is None else found & each
             self._last = key, found
         return self._last[1]
 
-    def _in_any(self, finder: Callable[[Index], Numbers]) -> Found:
-        """By place, whether the row is at any of the places that are found in the index of any run."""
-        found = np.zeros(self._size, bool)
+    def _conditions(self, query: CompareQuery) -> Iterator[Mask]:
+        if search_of(query.q):
+            yield self._in_any(lambda index: index.places_searched(query.q))
+        for name, value in query.field:
+            known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
+            if choice(name) not in known:
+                raise ConfigError(unknown("field", name, known))
+            yield self._in_any(functools.partial(Index.places_with, name=name, value=value))
+        if query.show != "all":
+            chosen = self._chosen(query)
+            yield condition(self._columns.numbers, query.show, len(self.indexes), chosen, self.run(query))
+
+    def _in_any(self, finder: Callable[[Index], Numbers]) -> Mask:
+        """Which rows are at any of the places that are found in the index of any run."""
+        found = np.zeros(self._size, np.bool_)
         for number, index in enumerate(self.indexes):
             places = finder(index)
-            if not index.has_trials and self._aligned[number]:
-                found[places] = True
-                continue
-            in_index = np.zeros(index.totals["all"] + 1, bool)
-            in_index[places] = True
-            if index.has_trials:
-                of_trials, rows = (self._column(name, f"trials WHERE run = {number}") for name in ("place", "row"))
-                found[rows[in_index[of_trials]]] = True
+            if f"t{number}" in self._columns:
+                found[self._columns.numbers(f"t{number}")[places - 1]] = True
+            elif self._aligned[number]:
+                found[places - 1] = True
             else:
-                found[1:] |= in_index[self._column(f"ifnull(p{number}, 0)", "rows NOT INDEXED")]
+                in_index = np.zeros(index.totals["all"] + 1, np.bool_)
+                in_index[places] = True
+                found |= in_index[self._columns.numbers(f"p{number}")]
         return found
 
-    def _column(self, expression: str, table: str) -> Numbers:
-        """The numbers that an expression has in the rows of a table, in the order of their places."""
-        column = f"SELECT {expression} AS number FROM {table} ORDER BY place"
-        return numbers(self._connection, f"SELECT group_concat(number) FROM ({column})")
-
-    @functools.cached_property
+    @property
     def _size(self) -> int:
-        """The number of rows, and one: places begin with 1."""
-        return int(json.loads(self._about["totals"])["all"]) + 1
+        """The number of rows."""
+        return int(json.loads(self._about["totals"])["all"])
 
     @functools.cached_property
     def _aligned(self) -> Sequence[bool]:

@@ -14,6 +14,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
 from evalstone.results.scores import Scores
@@ -21,6 +23,7 @@ from evalstone.results.slices import ABSENT, key_of_sample
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.packed_scores import LARGE, PackedScores
 from evalstone.types import Sample
+from evalstone.view.indexing.column_store import Array
 
 TABLES = (
     "CREATE TABLE scored (names BLOB NOT NULL)",
@@ -35,31 +38,40 @@ Pairs = Mapping[tuple[str, str], PairedScores]
 """By the letter of a run and the signature of a scorer in the first run."""
 
 
-def write_scores(
-    connection: sqlite3.Connection, pairs: Pairs, samples: Iterable[Sample] | None, fields: Iterable[str]
-) -> None:
-    """Store what slices are computed from.
+class ScoreWriter:
+    """Stores what slices are computed from.
 
     Args:
         connection: A file with `TABLES`.
-        pairs: The scores that are compared.
-        samples: Those of the first run; None if they aren't available.
-        fields: The entries of the metadata by which slices are offered.
     """
-    rows_of = dict[str, int]()
-    for place, ((letter, signature), pair) in enumerate(pairs.items()):
-        rows = array("q", [rows_of.setdefault(name, len(rows_of)) for name in pair.samples])
-        packed = (_packed(json.dumps(_about(pair)).encode()), *map(_packed, (rows, *map(_numbers, (pair.a, pair.b)))))
-        connection.execute("INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", (place, letter, signature, *packed))
-    connection.execute("INSERT INTO scored VALUES (?)", (_packed(json.dumps([*rows_of]).encode()),))
-    offered = [] if samples is None else [*fields][:MOST_FIELDS]
-    for field, (keys, numbers) in _keys(rows_of, samples or (), offered).items():
-        stored = field, json.dumps(keys), _packed(numbers)
-        connection.execute("INSERT INTO keys VALUES (?, ?, ?)", stored)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection, self._rows = connection, dict[str, int]()
+
+    def add(self, place: int, letter: str, pair: PairedScores) -> None:
+        """Add the scores of a scorer. place: That of these among all; letter: that of the run."""
+        rows = array("q", [self._rows.setdefault(name, len(self._rows)) for name in pair.samples])
+        a, b = (floats(values).tobytes() for values in (pair.a, pair.b))
+        packed = map(_packed, (json.dumps(_about(pair)).encode(), rows, a, b))
+        self._connection.execute(
+            "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?, ?)", (place, letter, pair.info.signature, *packed)
+        )
+
+    def write_keys(self, samples: Iterable[Sample], fields: Iterable[str]) -> None:
+        """Store the slice keys, after all scores.
+
+        Args:
+            samples: Those of the first run.
+            fields: The entries of the metadata by which slices are offered.
+        """
+        self._connection.execute("INSERT INTO scored VALUES (?)", (_packed(json.dumps([*self._rows]).encode()),))
+        for field, (keys, numbers) in _keys(self._rows, samples, [*fields][:MOST_FIELDS]).items():
+            stored = field, json.dumps(keys), _packed(numbers)
+            self._connection.execute("INSERT INTO keys VALUES (?, ?, ?)", stored)
 
 
 def stored_pairs(connection: sqlite3.Connection) -> Pairs:
-    """The scores that are compared."""
+    """The scores that are compared; none if slices can't be computed, as the samples of the first run aren't there."""
     names = _names(connection)
     query = "SELECT run, signature, about, rows, a, b FROM pairs ORDER BY place"
     return {
@@ -79,7 +91,8 @@ def stored_keys(connection: sqlite3.Connection, field: str) -> Mapping[str, str]
 
 
 def _names(connection: sqlite3.Connection) -> Sequence[str]:
-    return json.loads(zlib.decompress(connection.execute("SELECT names FROM scored").fetchone()[0]))
+    row = connection.execute("SELECT names FROM scored").fetchone()
+    return [] if row is None else json.loads(zlib.decompress(row[0]))
 
 
 def _keys(
@@ -149,8 +162,11 @@ def _pair(
     )
 
 
-def _numbers(values: Sequence[float | None]) -> array[float]:
-    return array("d", [math.nan if value is None else value for value in values])
+def floats(values: Sequence[float | None]) -> Array:
+    """Scores as numbers, NaN without one."""
+    if isinstance(values, PackedScores):
+        return values.array
+    return np.array([math.nan if value is None else value for value in values])
 
 
 def _values(packed: bytes) -> Sequence[float | None]:

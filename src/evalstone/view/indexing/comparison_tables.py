@@ -1,36 +1,31 @@
-"""The tables of a stored comparison, and the conditions on its rows."""
+"""The tables of a stored comparison, and the conditions on its rows.
+
+A row is a sample, and its columns are numbers. `pN` is its place in the index of run N, 0 if the run doesn't have it.
+`dN_S` is how much better the score of scorer S is in run N than in the first run, in parts of the scale; `low`, `high`
+and `change` are the lowest and the highest of these, and the largest without its sign. Of each scorer, `fS` has a bit
+for each run with a failure, and `xS` one for each run in which a score is missing that the first run has, or the other
+way round. `different` has one for each run with another answer. With trials, `tN` has the row of each case of run N.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-FORMAT = "view-comparison/3"
+import numpy as np
+
+from evalstone.view.indexing.column_store import TABLE, Array, Mask
+
+FORMAT = "view-comparison/4"
 NOTHING = -1.0
 """The size of the change of a sample without any difference of scores."""
 Change: TypeAlias = Literal["changed", "different", "regressed", "fixed", "failed", "missing"]
 """Whether a score is another one, answers differ, a score is worse or better than in the first run, a result failed,
 or a score is missing in one of two runs."""
 SHOWN: tuple[Change, ...] = ("changed", "different", "regressed", "fixed", "failed", "missing")
-
-
-def tables(runs: int, scorers: int) -> tuple[str, ...]:
-    """The statements that make the tables.
-
-    A row is a sample. `p` is its place in the index of a run. `d` is how much better a score is than in the first run,
-    in parts of the scale; `low`, `high` and `change` are the lowest and the highest of these, and the largest without
-    its sign. Of each scorer, `f` has a bit for each run with a failure, and `x` one for each run in which a score is
-    missing that the first run has, or the other way round. `different` has one for each run with another answer.
-    """
-    places = "".join(f", p{run} INTEGER" for run in range(runs))
-    differences = "".join(f", d{run}_{scorer} REAL" for run, scorer in cells(runs, range(scorers)))
-    missing = "".join(f", f{scorer} INTEGER, x{scorer} INTEGER" for scorer in range(scorers))
-    return (
-        "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-        f"CREATE TABLE rows (place INTEGER PRIMARY KEY, name TEXT NOT NULL{places}, different INTEGER, low REAL, "
-        f"high REAL, change REAL{differences}{missing})",
-        "CREATE TABLE trials (run INTEGER, place INTEGER, row INTEGER, PRIMARY KEY (run, place)) WITHOUT ROWID",
-    )
+TABLES = ("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)", TABLE)
+Columns: TypeAlias = Callable[[str], Array]
+"""Returns a column by its name."""
 
 
 def cells(runs: int, scorers: Sequence[int], run: int | None = None) -> Iterator[tuple[int, int]]:
@@ -38,41 +33,44 @@ def cells(runs: int, scorers: Sequence[int], run: int | None = None) -> Iterator
     return ((of, scorer) for of in ([run] if run else range(1, runs)) for scorer in scorers)
 
 
-def condition(change: Change, runs: int, scorers: Sequence[int], run: int | None = None) -> str:
-    """The rows with a change, as an expression. scorers: one of them, or all; run: of this one alone."""
-    everything = run is None and len(scorers) != 1
+def condition(columns: Columns, change: Change, runs: int, scorers: Sequence[int], run: int | None = None) -> Mask:
+    """Which rows have a change. scorers: one of them, or all; run: of this one alone."""
     bits = (1 << runs) - 1 if run is None else 1 << run
     match change:
         case "different":
-            return f"different & {bits}"
+            return columns("different") & bits > 0
         case "failed":
-            return _any(f"f{scorer} & {bits | 1}" for scorer in scorers)
+            return _any(columns, (columns(f"f{scorer}") & (bits | 1) > 0 for scorer in scorers))
         case "missing":
-            return _any(f"x{scorer} & {bits}" for scorer in scorers)
+            return _any(columns, (columns(f"x{scorer}") & bits > 0 for scorer in scorers))
         case "changed":
-            return "change > 0" if everything else _any(f"d{of}_{s} != 0" for of, s in cells(runs, scorers, run))
+            name = "change"
         case "regressed":
-            return "low < 0" if everything else _any(f"d{of}_{s} < 0" for of, s in cells(runs, scorers, run))
+            name = "low"
         case "fixed":
-            return "high > 0" if everything else _any(f"d{of}_{s} > 0" for of, s in cells(runs, scorers, run))
+            name = "high"
+    names = [name] if run is None and len(scorers) != 1 else [f"d{of}_{s}" for of, s in cells(runs, scorers, run)]
+    return _any(columns, (_is_change(columns(each), change) for each in names))
 
 
-def order(kind: str, runs: int, scorers: Sequence[int], run: int | None = None) -> str:
-    """What rows are ordered by, as an expression that is never NULL."""
-    if kind not in ("change", "worse", "better"):
-        return {"order": "place", "id": "name"}[kind]
-    columns = [f"d{of}_{scorer}" for of, scorer in cells(runs, scorers, run)]
+def order(columns: Columns, kind: str, runs: int, scorers: Sequence[int], run: int | None = None) -> Array:
+    """What rows are ordered by: the largest change, the largest loss or the largest gain, which each row has."""
     if run is None and len(scorers) != 1:
-        columns = [{"change": "change", "worse": "low", "better": "high"}[kind]]
-    absent = NOTHING if kind == "change" else 2 if kind == "worse" else -2
-    sized = "abs({})" if kind == "change" else "{}"
-    values = [f"ifnull({sized.format(column)}, {absent})" for column in columns]
-    if columns == ["change"]:
-        return "change"
-    if len(values) == 1:
-        return values[0]
-    return f"{'min' if kind == 'worse' else 'max'}({', '.join(values)})"
+        values = [columns({"change": "change", "worse": "low", "better": "high"}[kind])]
+    else:
+        values = [columns(f"d{of}_{scorer}") for of, scorer in cells(runs, scorers, run)]
+    absent = NOTHING if kind == "change" else 2.0 if kind == "worse" else -2.0
+    sized = [np.abs(each) for each in values] if kind == "change" else values
+    found = [np.where(np.isnan(each), absent, each) for each in sized]
+    return (np.minimum if kind == "worse" else np.maximum).reduce(found)
 
 
-def _any(terms: Iterator[str]) -> str:
-    return f"({' OR '.join(terms) or '0'})"
+def _is_change(values: Array, change: Change) -> Mask:
+    return values < 0 if change == "regressed" else values > 0 if change == "fixed" else (values < 0) | (values > 0)
+
+
+def _any(columns: Columns, masks: Iterator[Mask]) -> Mask:
+    found = np.zeros(len(columns("different")), np.bool_)
+    for mask in masks:
+        found |= mask
+    return found

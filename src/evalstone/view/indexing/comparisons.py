@@ -71,9 +71,9 @@ class Comparisons:
                         write_head(sliced(known.pairs, by, lambda: known.keys(by) or read_keys()), *of_slices)
                 return
             with ExitStack() as stack:
-                opened = [stack.enter_context(self.indexes.made(card, building)) for card in cards]
-                building.step("comparing", 1, 4)
                 runs = [self.indexes.shelf.read(card) for card in cards]
+                both = zip(cards, runs, strict=True)
+                opened = [stack.enter_context(self.indexes.made(card, run, building)) for card, run in both]
                 building.step("comparing", 2, 4)
                 # A run in progress has more records than when it was compared.
                 head = None if running else _head(*whole)

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from evalstone.errors import StorageError
+from evalstone.view.indexing.column_store import DamagedColumns
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def refuse_damage(error: BaseException | None, *files: Path) -> None:
         StorageError: That is damage.
     """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if isinstance(error, zlib.error) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if isinstance(error, zlib.error | DamagedColumns) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         for file in files:
             file.unlink(missing_ok=True)
         raise StorageError("What this page is made from was damaged. Load the page again: it is made anew.") from None

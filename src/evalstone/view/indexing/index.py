@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from evalstone._core.packed_texts import PackedTexts
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
@@ -116,6 +117,20 @@ class Spread(NamedTuple):
     """How many are in each of several equal parts; the last one has what is beyond."""
     width: float
     """The width of a part."""
+
+
+class Samples(NamedTuple):
+    """The samples of a run, in the order of their first trials."""
+
+    ids: PackedTexts
+    places: Numbers
+    """The place of the first trial of each."""
+    scored: NDArray[np.bool_]
+    """By scorer and sample, whether it has a score in any trial."""
+    failed: NDArray[np.bool_]
+    """By scorer and sample, whether it failed in any trial."""
+    of_cases: Numbers | None
+    """By case, the number of its sample, from 0; None if there are no trials."""
 
 
 @dataclass(frozen=True)
@@ -270,13 +285,8 @@ class Index(ABC):
         return {case.place: case for case in self._with_texts(self._at([*places]))}
 
     @abstractmethod
-    def samples(self) -> Iterator[tuple[str, int, tuple[int | None, ...], tuple[int | None, ...]]]:
-        """The ID of each sample in the order of its first trial, the place of that, and by scorer whether it has a
-        score and whether it failed, in any trial; None without a record."""
-
-    @abstractmethod
-    def places_of_trials(self) -> Iterator[tuple[str, int]]:
-        """The ID of the sample of each trial, and the place of the trial; none if there is one trial each."""
+    def samples(self) -> Samples:
+        """The samples, in the order of their first trials."""
 
     @abstractmethod
     def places_searched(self, words: str) -> Numbers:

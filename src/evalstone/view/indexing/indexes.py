@@ -14,6 +14,7 @@ from pathlib import Path
 
 from evalstone._core.files import make_folder
 from evalstone.ledger.base import INDEXES, file_of, index_file
+from evalstone.results.run import Run
 from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.growing import Growing
 from evalstone.view.indexing.index import Index, OutdatedIndex
@@ -54,7 +55,7 @@ class Indexes:
             ended.close()
         if (index := self._usable(card)) is not None:
             return index
-        building = self.jobs.done(card.id, lambda building: self._build(card, building))
+        building = self.jobs.done(card.id, lambda building: self._build(card, self.shelf.read(card), building))
         return open_index(self._file(card)) if building is None else building
 
     def _of_running(self, card: Card) -> Index | Building:
@@ -90,10 +91,10 @@ class Indexes:
         while len(self._growing) > MOST_GROWING:
             self._growing.pop(next(iter(self._growing))).close()
 
-    def made(self, card: Card, building: Building) -> Index:
-        """The index of a run, in the thread of a job that needs it. Errors as for `open`."""
+    def made(self, card: Card, run: Run, building: Building) -> Index:
+        """The index of a run that was read, in the thread of a job that needs it. Errors as for `open`."""
         if (index := self._usable(card)) is None:
-            self._build(card, building)
+            self._build(card, run, building)
             index = open_index(self._file(card))
         return index
 
@@ -125,8 +126,7 @@ class Indexes:
         index.close()
         return None
 
-    def _build(self, card: Card, building: Building) -> None:
-        run = self.shelf.read(card)
+    def _build(self, card: Card, run: Run, building: Building) -> None:
         build(run, self._file(card), card.stamp, head_of(run), building.progress)
 
     def _folder(self) -> Path:

@@ -6,14 +6,17 @@ from __future__ import annotations
 import functools
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evalstone._core.json import storable
+from evalstone._core.packed_texts import PackedTexts
 from evalstone.datasets.stored import sample_of
 from evalstone.types import Record
-from evalstone.view.indexing.index import OUTCOMES, Case, Index, Numbers, Stored, numbers
+from evalstone.view.indexing.index import OUTCOMES, Case, Index, Numbers, Samples, Stored, numbers
 from evalstone.view.indexing.paging import FEW, read_place
 from evalstone.view.indexing.tables import FAILED, SCORED, choice
 from evalstone.view.query import SampleQuery
@@ -46,15 +49,27 @@ class TableIndex(Index):
         row = self._connection.execute(f"{self._select} WHERE key = ?", (storable(key),)).fetchone()
         return None if row is None else _case(row)
 
-    def samples(self) -> Iterator[tuple[str, int, tuple[int | None, ...], tuple[int | None, ...]]]:
-        numbers = range(len(self.scorers))
-        cells = "".join(f", max(o{n} = {kind})" for kind in (SCORED, FAILED) for n in numbers)
+    def samples(self) -> Samples:
+        scorers, ids, places, of = range(len(self.scorers)), PackedTexts(), list[int](), list[tuple[int | None, ...]]()
+        cells = "".join(f", max(o{n} = {kind})" for kind in (SCORED, FAILED) for n in scorers)
         query = f"SELECT sample, min(place){cells} FROM cases GROUP BY sample ORDER BY 2"
-        for sample, place, *of in self._connection.execute(query):
-            yield sample, place, tuple(of[: len(numbers)]), tuple(of[len(numbers) :])
+        for sample, place, *own in self._connection.execute(query):
+            ids.append(sample)
+            places.append(place)
+            of.append(tuple(own))
+        have = np.array([[bool(cell) for cell in own] for own in of], np.bool_).reshape(len(of), -1).T
+        scored, failed = have[: len(scorers)], have[len(scorers) :]
+        return Samples(ids, np.array(places, np.int64), scored, failed, self._samples_of_cases(ids))
 
-    def places_of_trials(self) -> Iterator[tuple[str, int]]:
-        yield from self._connection.execute("SELECT sample, place FROM cases WHERE trial IS NOT NULL")
+    def _samples_of_cases(self, ids: PackedTexts) -> Numbers | None:
+        """By case, the number of its sample; -1 at a place without one."""
+        if not self.has_trials:
+            return None
+        numbers, last = {sample: number for number, sample in enumerate(ids)}, "SELECT max(place) FROM cases"
+        found = np.full(self._connection.execute(last).fetchone()[0], -1, np.int64)
+        for sample, place in self._connection.execute("SELECT sample, place FROM cases"):
+            found[place - 1] = numbers[sample]
+        return found
 
     def places_searched(self, words: str) -> Numbers:
         query = "SELECT group_concat(rowid) FROM texts WHERE texts MATCH ?"

@@ -8,7 +8,7 @@ from evalstone._core.display import visible
 from evalstone._core.json import storable
 from evalstone.results.losses import Loss
 
-FORMAT = "view-index/7"
+FORMAT = "view-index/8"
 LONGEST_CHOICE = 500
 """The most characters of a reason to filter by. Those that begin alike are one."""
 SCORED, SKIPPED, FAILED = range(3)
