@@ -619,6 +619,17 @@ class Range(Shape):
 
 
 @dataclass(kw_only=True)
+class ScorerNeed(Shape):
+    """A field of samples that a scorer needs; `metadata.NAME` is an entry of the metadata."""
+
+    field: str
+    alternatives: list[str]
+    """The fields that may stand in for it: one is enough."""
+    parameters: list[str]
+    """The parameters of the scorer that supply it for all samples: one is enough."""
+
+
+@dataclass(kw_only=True)
 class ScorerDescription(Shape):
     """A scorer that is installed: `scorers --json`. A plug-in that can't be used has an `error`, and only `name` and
     `package` besides it."""
@@ -628,8 +639,8 @@ class ScorerDescription(Shape):
     """The package of a plug-in."""
     summary: str = ABSENT
     version: int = ABSENT
-    required_fields: list[str] = ABSENT
-    """The fields that a sample must have; without them, it is skipped."""
+    needs: list[ScorerNeed] = ABSENT
+    """The fields that a sample must have; without one, it is skipped. Empty if its parameters decide that."""
     range: tuple[float, float] | None = ABSENT
     lower_is_better: bool | None = ABSENT
     judge_calls: list[str] | None = ABSENT

@@ -35,6 +35,7 @@ from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
 from evalstone.scorers.base import Scorer, summary
 from evalstone.scorers.definitions import Defined
+from evalstone.scorers.needs import described_needs, needs_of
 from evalstone.scorers.other_systems import SYSTEMS, table, title
 from evalstone.scorers.parameters import applies_another, documentation, parameters_of
 from evalstone.scorers.registry import SCORERS
@@ -318,7 +319,7 @@ def pages() -> Mapping[Path, str]:
 def catalog() -> str:
     """The page with all scorers."""
     rows = [
-        "| scorer | what it measures | required fields | direction | judge calls | additional calls | questions |",
+        "| scorer | what it measures | needs | direction | judge calls | additional calls | questions |",
         "|---|---|---|---|---|---|---|",
     ]
     questions = {name: set(asyncio.run(questions_of(kind()))) for name, kind in SCORERS.items() if kind.questions}
@@ -329,7 +330,7 @@ def catalog() -> str:
         cells = (
             f"[{name}](scorers/{name}.md)",
             summary(kind),
-            ", ".join(kind.required_fields) or "-",
+            ", ".join(need.text for need in needs_of(kind)) or "-",
             "of the scorer" if applies_another(kind) else "↓ lower" if kind.lower_is_better else "↑ higher",
             "-" if applies_another(kind) else str(len(own)),
             "-" if applies_another(kind) else str(len(own - others)),
@@ -406,9 +407,8 @@ def page(name: str, kind: type[Scorer]) -> str:
     """The page of one scorer."""
     parts = [f"# {name}\n", documentation(kind) + "\n"]
     if not applies_another(kind):
-        fields = ", ".join(f"`{field}`" for field in kind.required_fields) or "set by its parameters"
         asked = ", ".join(dict.fromkeys(f"`{question.kind}`" for question in kind.questions)) or "none"
-        parts.append(f"Required fields: {fields}. Judge calls: {asked}.\n")
+        parts.append(f"Needs: {described_needs(needs_of(kind))}. Judge calls: {asked}.\n")
     parts += ["## Parameters\n", parameters(kind)]
     if issubclass(kind, Defined) and kind.definitions:
         formulas = {system: one.formula.replace("|", "\\|") for system, one in kind.definitions.items()}

@@ -92,7 +92,8 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
         ("calibrate --labels l.csv", "if it has only ids and labels, name the samples with --data FILE\n"),
         (
             "run c.csv -s faithfulness",
-            "no sample of c.csv can be scored: faithfulness needs output and context; context",
+            "no sample of c.csv can be scored: faithfulness needs output and context (or tool results in messages); "
+            "context is absent",
         ),
         ("run a.csv -s contains", "read as output, has the expected answers, map it: --map reference=answer\n"),
         ("run c.csv -s faithfulness -s fact_check", "context is absent. fact_check needs"),
@@ -179,7 +180,11 @@ def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
     assert listed.keys() == SCORERS.keys()
     one = json.loads(evalstone("scorers", "hallucination", "--json").stdout)
     assert one == listed["hallucination"]
-    assert (one["lower_is_better"], one["range"], one["required_fields"]) == (True, [0, 1.0], ["output", "context"])
+    assert (one["lower_is_better"], one["range"], [need["field"] for need in one["needs"]]) == (
+        True,
+        [0, 1.0],
+        ["output", "context"],
+    )
     assert one["judge_calls"] == ["list_claims", "verify_claims"]
     scale = one["parameters"]["scale"]
     assert (scale["required"], scale["default"]) == (False, 1.0)

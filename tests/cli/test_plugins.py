@@ -94,7 +94,7 @@ def test_scorers_of_packages_as_json(evalstone: Evalstone) -> None:
     }
     assert list(added["polite"]["parameters"]) == ["scale", "explain", "judge", "word"]
     assert added["prompt_alignment_check"]["parameters"] == {}
-    assert added["prompt_alignment_check"]["required_fields"] == ["output"]
+    assert added["prompt_alignment_check"]["needs"] == [{"field": "output", "alternatives": [], "parameters": []}]
 
 
 def test_a_scorer_of_a_package_is_described(evalstone: Evalstone) -> None:

@@ -260,7 +260,7 @@ def test_one_sample_is_scored_by_every_scorer_that_is_named(evalstone: Evalstone
     blocks = [block.splitlines() for block in done.stdout.split("\n\n")]
     assert [block[0] for block in blocks] == ["Scores", "exact_match", "faithfulness", "contains"]
     assert blocks[1][1] == blocks[3][1] == "1 of 1"
-    assert blocks[2][1:] == ["skipped: faithfulness needs context"]
+    assert blocks[2][1:] == ["skipped: faithfulness needs context (or tool results in messages)"]
     lines = [json.loads(line) for line in evalstone(*words, "--json").stdout.splitlines()]
     assert [(line["scorer"], line["value"]) for line in lines] == [
         ("exact_match", 1.0),
@@ -283,7 +283,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
     explained = evalstone("scorers", "faithfulness").stdout
     for told in (
         "supported claims / claims",
-        "Required fields",
+        "Needs  ",
         "output, context",
         "Interpretation",
         "If the score is low",

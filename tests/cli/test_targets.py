@@ -183,7 +183,7 @@ def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
         row = [line.split() for line in done.stdout.splitlines() if "  " in line][-1]
         return {"calls": int(row[1]), "skipped": int(row[-1])}, done.stdout
 
-    for scorer in ("recall_at_k", "tool_called(tool=x)", "trajectory_accuracy", f"{app}_scorers:planned"):
+    for scorer in ("recall_at_k", "tool_called(tool=x)", "trajectory_accuracy(expected=[x])", f"{app}_scorers:planned"):
         assert dry(scorer)[0] == {"calls": 0, "skipped": 0}, scorer
     # Nothing that a target returns is a reference.
     assert dry("contains")[0] == {"calls": 0, "skipped": 4}
@@ -213,7 +213,10 @@ def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, t
         (("--target", "APP:missing"), "has no missing"),
         (("--target", "APP:agent", "--target-timeout", "0"), "--target-timeout takes a number above 0, not 0"),
         (("--target", "APP:agent", "--batch"), "--batch can't be used with a target"),
-        (("--target", "APP:agent", "-s", "context_recall"), "context_recall needs reference and context; reference is"),
+        (
+            ("--target", "APP:agent", "-s", "context_recall"),
+            "context_recall needs reference and context (or tool results in messages); reference is",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_called(

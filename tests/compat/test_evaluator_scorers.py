@@ -58,11 +58,12 @@ def test_a_scorer_scores_as_its_evaluator_on_its_own_scale(kind: type[JudgeEvalu
 
 @every
 def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[JudgeEvaluator]) -> None:
+    in_words = {need.field: need.text for need in kind().as_scorer().needs}
     for name in NEEDS[kind.name]:
         fields = {
             field: getattr(SAMPLE, field) for field in ("input", "output", "context", "reference") if field != name
         }
-        assert scored(kind().as_scorer(), Sample(**fields)) == Skipped(f"{kind.name} needs {name}")
+        assert scored(kind().as_scorer(), Sample(**fields)) == Skipped(f"{kind.name} needs {in_words[name]}")
 
 
 @pytest.mark.parametrize("kind", [RelevancyEvaluator, FactCheckingEvaluator, AnswerCorrectnessEvaluator])

@@ -122,7 +122,9 @@ def test_a_failure_has_what_pydantic_evals_emits_for_one(emitted: Emitted) -> No
 def test_a_skip_has_a_label_and_no_score_and_no_error(emitted: Emitted) -> None:
     event = event_of(emitted, "faithfulness", Sample(output="Paris."))
     assert gen_ai(event.attributes)["evaluation.score.label"] == event.attributes["evalstone.outcome"] == "skipped"
-    assert gen_ai(event.attributes)["evaluation.explanation"] == "faithfulness needs context"
+    assert (
+        gen_ai(event.attributes)["evaluation.explanation"] == "faithfulness needs context (or tool results in messages)"
+    )
     assert "evaluation.score.value" not in gen_ai(event.attributes)
     assert not {"error.type", "evalstone.score.scale"} & set(event.attributes)
     assert event.severity == "INFO"

@@ -145,12 +145,15 @@ def scorers(checked: DataCheck) -> dict[str, tuple[int, str]]:
 def test_scorers_say_what_they_lack_without_asking_a_judge() -> None:
     rows = [{"input": "q", "output": "a", "context": ["p"]}, {"input": "q", "output": "b", "reference": "b"}]
     found = scorers(check(rows))
-    assert found["faithfulness"] == (1, "needs context")
+    assert found["faithfulness"] == (1, "needs context (or tool results in messages)")
     assert found["rouge_l"] == (1, "needs reference")
     assert found["toxicity"] == (2, "")
-    assert found["noise_sensitivity"] == (0, "needs a baseline (or reference) and noisy_query in metadata")
+    assert found["noise_sensitivity"] == (
+        0,
+        "needs reference (or baseline=…) and noisy_query in metadata (or noisy_query=…)",
+    )
     assert found["json_schema"] == (0, "needs its parameter schema")
-    assert found["ndcg_at_k"] == (0, "needs retrieved and relevant in metadata")
+    assert found["ndcg_at_k"] == (0, "needs retrieved in metadata and relevant in metadata")
     ranked = [{"input": "q", "retrieved": ["1", "2"], "relevant": ["2"]}]
     assert scorers(check(ranked))["ndcg_at_k"] == (1, "")
 

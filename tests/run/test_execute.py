@@ -79,7 +79,7 @@ def test_a_long_traceback_is_cut_to_where_the_error_was_raised() -> None:
 def test_a_missing_field_skips_a_sample_and_says_which() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
     outcome = run.records[2].outcome
-    assert outcome == Skipped("faithfulness needs context")
+    assert outcome == Skipped("faithfulness needs context (or tool results in messages)")
 
 
 def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
@@ -343,12 +343,44 @@ def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
         (["faithfulness", "faithfulness"], "named twice"),
         ([], "no scorer was named"),
         ([3], "a scorer is a name"),
-        ("context_recall", "needs reference and context; reference is absent"),
+        ("context_recall", r"needs reference and context \(or tool results in messages\); reference is absent"),
     ],
 )
 def test_a_wrong_call_is_said_before_anything_is_asked(scorers: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         evaluate(SAMPLES, scorers, ledger=None)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "row", "told"),
+    [
+        ("tool_call_accuracy", {"input": "q"}, "expected_trajectory is absent"),
+        ("pairwise(compare_to=other)", {"input": "q"}, "other in metadata is absent"),
+        ("recall_at_k", {"input": "q"}, "relevant in metadata is absent"),
+        ("topic_adherence", {"input": "q"}, "topics in metadata is absent"),
+    ],
+)
+def test_a_target_is_not_called_for_a_scorer_that_lacks_what_no_answer_has(scorer: str, row: Any, told: str) -> None:
+    def agent(*, input: str) -> str:
+        pytest.fail("called")
+
+    with pytest.raises(ConfigError, match=told):
+        evaluate([row], scorer, target=agent, judge=ScriptedJudge([]), ledger=None)
+
+
+def test_a_target_may_give_what_stands_in_for_a_field() -> None:
+    rows = [{"input": "q", "expected_trajectory": ["search"]}]
+
+    def agent(*, input: str) -> dict[str, Any]:
+        return {"output": "a", "trajectory": [{"name": "search", "step_type": "tool_call"}]}
+
+    assert evaluate(rows, "tool_call_accuracy", target=agent, ledger=None)["tool_call_accuracy"].mean == 1
+
+
+def test_passages_of_a_function_are_not_enough_without_an_answer() -> None:
+    scorer = Faithfulness(context_from=lambda _: ["p"])
+    with pytest.raises(ConfigError, match="faithfulness needs output; output is absent"):
+        evaluate([{"input": "q"}], scorer, judge=ScriptedJudge([]), ledger=None)
 
 
 def test_concurrency_below_one_is_refused() -> None:

@@ -39,7 +39,7 @@ def test_what_shows_nothing_is_blank(blank: str):
 @blank
 @pytest.mark.parametrize("scorer", PLAIN, ids=lambda scorer: scorer.name)
 def test_a_blank_field_that_is_needed_is_skipped_before_anything_is_asked(scorer: Scorer, blank: str):
-    for name in set(scorer.required_fields) & set(TEXTS) - set(scorer.reads_blank):
+    for name in {need.field for need in scorer.needs if not need.alternatives} & set(TEXTS) - set(scorer.reads_blank):
         record, judge = record_of(scorer, Sample(**cast(Any, {**FULL, name: blank})), lambda _: pytest.fail("asked"))
         assert record.outcome == Skipped(f"the {name} is blank")
         assert judge.asked == []

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import evalstone.scorers
 from evalstone import questions
-from evalstone._core.display import joined
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError
 from evalstone.questions import FindToxicity, ListStatements
@@ -28,16 +27,18 @@ from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
 from evalstone.scorers.base import summary
 from evalstone.scorers.definitions import Defined
+from evalstone.scorers.needs import listed_needs, needs_of
 from evalstone.scorers.parameters import documentation, parameters_of
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
+from evalstone.scorers.sources import TextSource
 from evalstone.scorers.text import CodeScorer
 from evalstone.scorers.wrappers import PerTurn
 from evalstone.types import Failed, Sample, Score, Skipped
 from tests.contributing_page import hunk
 from tests.fakes import outcome_of, python, record_of
 from tests.refusals import refused
-from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
+from tests.scorers.variants import FULL, OTHERS, other_passages_of, passages_of, with_one, without
 from tests.serving import resolved
 
 pytestmark = pytest.mark.slow
@@ -54,9 +55,6 @@ FAMILIES = (
     "similarity", "statements", "tool_calls", "trajectories", "translation", "word_coverage",
 )  # fmt: skip
 """The modules that hold several scorers."""
-
-NEEDED = {"metadata": "retrieved and relevant in metadata"}
-"""How a scorer names a field of which it needs entries."""
 
 every = pytest.mark.parametrize("kind", MADE_ALONE.values(), ids=MADE_ALONE)
 countable = pytest.mark.parametrize(
@@ -194,7 +192,7 @@ def test_a_scorer_is_listed_under_its_name_and_can_be_made_without_parameters(ki
 
 @every
 def test_the_class_needs_what_a_scorer_without_parameters_needs(kind: type[Scorer]):
-    assert kind.required_fields == kind().required_fields
+    assert needs_of(kind) == kind().needs
 
 
 @every
@@ -270,21 +268,43 @@ def test_signatures_are_the_same_in_every_process():
 
 @every
 def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kind: type[Scorer]):
-    assert kind().required_fields
-    for name in kind().required_fields:
-        absent = (name, *STANDS_IN.get(name, ()))
-        sample = Sample(**{key: value for key, value in FULL.items() if key not in absent})
+    assert kind().needs
+    for need in kind().needs:
+        sample = Sample(**without(need.fields))
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
-        assert record.outcome == Skipped(f"{kind.name} needs {NEEDED.get(name, name)}")
+        assert record.outcome == Skipped(f"{kind.name} needs {need.text}")
+        assert kind().lacks(sample) == [need]
         assert judge.asked == []
         assert record.calls == ()
 
 
 @every
+def test_each_field_that_stands_in_for_another_is_enough(kind: type[Scorer]):
+    for scorer in (kind(), *([kind(text="all")] if issubclass(kind, TextSource) else [])):
+        for need in scorer.needs:
+            for name in need.alternatives:
+                sample = with_one(need, name)
+                assert scorer.lacks(sample) == []
+                outcome = outcome_of(scorer, sample, lambda question: json.dumps(question.example()))
+                assert isinstance(outcome, Score), (need, name, outcome)
+
+
+@every
+def test_each_parameter_that_supplies_a_field_is_enough(kind: type[Scorer]):
+    for need in kind().needs:
+        for parameter in need.parameters:
+            scorer = kind(**{parameter: others(kind(), parameter)[0]})
+            sample = Sample(**without(need.fields))
+            assert scorer.needs == tuple(other for other in kind().needs if other != need)
+            assert scorer.lacks(sample) == []
+            outcome = outcome_of(scorer, sample, lambda question: json.dumps(question.example()))
+            assert not (isinstance(outcome, Skipped) and " needs " in outcome.reason)
+
+
+@every
 def test_a_sample_without_any_field_is_told_all_that_is_needed(kind: type[Scorer]):
     outcome = outcome_of(kind(), Sample(), [])
-    needed = [NEEDED.get(name, name) for name in kind().required_fields]
-    assert outcome == Skipped(f"{kind.name} needs {joined(needed)}")
+    assert outcome == Skipped(f"{kind.name} needs {listed_needs(kind().needs)}")
 
 
 @every
@@ -568,7 +588,7 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 SHARED = {
-    *("base", "definitions", "other_systems", "parameters", "reasons", "registry", "sources"),
+    *("base", "definitions", "needs", "other_systems", "parameters", "reasons", "registry", "sources"),
     *("agents", "checks.base", "custom", "rag", "text"),
 }
 """Modules that hold what scorers share. The checks use `text` as well."""
@@ -589,8 +609,8 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {f"{name}.py" for name in ("base", "definitions", "described", "other_systems", "parameters", "reasons")}
-    shared |= {f"{name}.py" for name in ("registry", "sources", "tables", "__init__")}
+    shared = {f"{name}.py" for name in ("base", "definitions", "described", "needs", "other_systems", "parameters")}
+    shared |= {f"{name}.py" for name in ("reasons", "registry", "sources", "tables", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
     shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

@@ -157,7 +157,7 @@ def test_criteria_that_cannot_be_used_are_written_again(given: list[Any], proble
 
 def test_a_sample_without_an_input_has_no_criteria_and_its_own_come_first() -> None:
     outcome = outcome_of(GENERATED, Sample(output="In 1921."), [])
-    assert outcome == Skipped("rubric needs criteria, or an input to write them for")
+    assert outcome == Skipped(f"rubric needs {GENERATED.needs[1].text}")
     by = judge()
     run = evaluate([sample(rubrics=["It says 1921."])], GENERATED, judge=by, ledger=None)
     assert [question.kind for question in by.asked] == ["check_criteria"]

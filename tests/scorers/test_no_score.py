@@ -104,51 +104,65 @@ SKIPPED: dict[str, list[Case]] = {
         case("hallucination(definition=deepeval)", qa(context=[]), claims("a"), verdicts("not_mentioned"))],
     "there are no passages; mastra gives an error here": [case("context_precision(definition=mastra)", qa(context=[]))],
     # Nothing expected.
-    "no steps are expected": [case("trajectory_accuracy", did(expected)) for expected in (None, {"maxSteps": 1})],
+    "no steps are expected": [case("trajectory_accuracy", did({"maxSteps": 1}))],
+    "trajectory_accuracy needs expected_trajectory (or expected=…)": [case("trajectory_accuracy", did())],
+    "trajectory_quality needs expected_trajectory (or defaults=…)": [case("trajectory_quality", did())],
     "nothing is expected of the trajectory":
-        [case("trajectory_quality", did(x)) for x in each(None, {}, {"ordering": "strict"}, {"blacklistedTools": []})],
+        [case("trajectory_quality", did(x)) for x in each({}, {"ordering": "strict"}, {"blacklistedTools": []})],
     "no tool call is expected: the expected trajectory names none":
         [case("tool_call_f1", did(x)) for x in each({"maxSteps": 3}, [{"step_type": "model_generation", "name": "x"}])],
     "no tool is expected: give tool, order, or an expected trajectory that names tools":
-        [case("tool_call_accuracy", did(x, messages=[ASKED, ANSWERED])) for x in each(None, {"maxSteps": 1})],
+        [case("tool_call_accuracy", did({"maxSteps": 1}, messages=[ASKED, ANSWERED]))],
     # Fields, and entries of metadata, that are absent or blank.
     "answer_correctness needs reference; the input and output are blank": [
         case("answer_correctness", Sample(input=" ", output=""))],
     "content_similarity needs reference": [case("content_similarity(compare_to=reference)", qa())],
-    "faithfulness needs context": [case("faithfulness", Sample(output="a", messages=[PENDING]))],
+    "faithfulness needs context (or tool results in messages)":
+        [case("faithfulness", Sample(output="a", messages=[PENDING]))],
     "tone_consistency needs input":
         [case(f"tone_consistency({x})", Sample(output="a")) for x in ("compare_to=input", "definition=mastra_0_13")],
-    "goal_reached needs messages": [case("goal_reached", Sample(input="q"))],
-    "tool_call_accuracy needs messages": [case("tool_call_accuracy(tool=a)", Sample(input="q"))],
-    "trajectory_accuracy needs trajectory": [case("trajectory_accuracy(expected=['a'])", Sample())],
-    "instruction_alignment needs instructions":
-        [case("instruction_alignment", qa(instructions=blank)) for blank in (None, " \n")],
+    "goal_reached needs messages (or output, trajectory)": [case("goal_reached", Sample(input="q"))],
+    "goal_reached needs input (or messages, goal in metadata)": [case("goal_reached", Sample(output="a"))],
+    "plan_adherence needs input (or messages)": [case("plan_adherence", Sample(output="a", metadata={"goal": "g"}))],
+    "tool_call_accuracy needs messages (or trajectory)": [case("tool_call_accuracy(tool=a)", Sample(input="q"))],
+    "tool_call_accuracy needs input (or messages)": [case("tool_call_accuracy", did(["a"]))],
+    "tool_call_accuracy needs expected_trajectory (or order=…, tool=…)":
+        [case("tool_call_accuracy", did(None, messages=[ASKED, ANSWERED]))],
+    "trajectory_accuracy needs trajectory (or messages)": [case("trajectory_accuracy(expected=['a'])", Sample())],
+    "instruction_alignment needs instructions (or instructions=…)": [case("instruction_alignment", qa())],
+    "the instructions is blank": [case("instruction_alignment", qa(instructions=" \n"))],
     "prompt_alignment needs input": [case("prompt_alignment(mode=user)", Sample(output="a", instructions="i"))],
     "prompt_alignment needs instructions": [case("prompt_alignment(mode=system)", qa())],
-    "prompt_alignment needs input or instructions": [case("prompt_alignment", Sample(output="a"))],
-    "multi_turn_judge needs a criterion, its own or in metadata":
-        [case("multi_turn_judge", talk(metadata=metadata)) for metadata in each({}, {"criterion": " \u200b"})],
-    "topic_adherence needs topics, its own or in metadata":
-        [case("topic_adherence", talk(metadata=metadata)) for metadata in each({}, {"topics": []}, {"topics": " "})],
-    "rubric needs criteria, or a rubric in metadata":
-        [case("rubric", qa()), *(case("rubric", qa(metadata={"rubric": x})) for x in each(None, "", " \n", []))],
-    "noise_sensitivity needs a baseline (or reference) and noisy_query in metadata": [case("noise_sensitivity", qa())],
-    "noise_sensitivity needs a baseline (or reference)": [case("noise_sensitivity(noisy_query=n)", qa())],
-    "noise_sensitivity needs noisy_query in metadata": [
+    "prompt_alignment needs input (or instructions)": [case("prompt_alignment", Sample(output="a"))],
+    "multi_turn_judge needs criterion in metadata (or criterion=…)": [case("multi_turn_judge", talk())],
+    "the criterion in metadata is blank": [case("multi_turn_judge", talk(metadata={"criterion": " \u200b"}))],
+    "topic_adherence needs topics in metadata (or topics=…)":
+        [case("topic_adherence", talk(metadata=metadata)) for metadata in each({}, {"topics": []})],
+    "the topics in metadata is blank": [case("topic_adherence", talk(metadata={"topics": " "}))],
+    "rubric needs rubric in metadata (or rubrics, requestContext.rubric, additionalContext.rubric, criteria=…)":
+        [case("rubric", qa()), *(case("rubric", qa(metadata={"rubric": x})) for x in each(None, []))],
+    "the rubric in metadata is blank": [case("rubric", qa(metadata={"rubric": x})) for x in ("", " \n")],
+    "noise_sensitivity needs reference (or baseline=…) and noisy_query in metadata (or noisy_query=…)": [
+        case("noise_sensitivity", qa())],
+    "noise_sensitivity needs reference (or baseline=…)": [case("noise_sensitivity(noisy_query=n)", qa())],
+    "the noisy_query in metadata is blank": [
         case("noise_sensitivity", qa(reference="b", metadata={"noisy_query": " "}))],
     "pairwise needs other in metadata": [case("pairwise(compare_to=other)", qa())],
-    "the other is blank": [case("pairwise(compare_to=other)", qa(metadata={"other": " "}))],
-    "c needs context and reference": [case("llm_classifier(question='{{context}} {{reference}}?', name=c)", qa())],
+    "the other in metadata is blank": [case("pairwise(compare_to=other)", qa(metadata={"other": " "}))],
+    "c needs context (or tool results in messages) and reference":
+        [case("llm_classifier(question='{{context}} {{reference}}?', name=c)", qa())],
     "the input is blank": [case("keyword_coverage(definition=mastra)", qa(input=" "))],
     "the output is blank": [case("keyword_coverage(definition=mastra)", qa(output="")),
         case("textual_difference(compare_to=reference)", qa(output="\u3000", reference="a"))],
     # Turns and steps.
-    "exact_match per turn needs turns": [case("per_turn(scorer=exact_match)", qa())],
-    "no turn has a score: exact_match needs reference": [case("per_turn(scorer=exact_match)", Sample(turns=TURNS))],
-    "turn 2: exact_match needs reference": [case("per_turn(scorer=exact_match, turn=-1)", Sample(turns=TURNS))],
+    "exact_match per turn needs turns (or messages)": [case("per_turn(scorer=exact_match)", qa())],
+    "no turn has a score: exact_match needs reference (or expected=…)":
+        [case("per_turn(scorer=exact_match)", Sample(turns=TURNS))],
+    "turn 2: exact_match needs reference (or expected=…)":
+        [case("per_turn(scorer=exact_match, turn=-1)", Sample(turns=TURNS))],
     **{f"the conversation has 2 turns, so no turn {turn}":
         [case(f"per_turn(scorer=exact_match, turn={turn})", Sample(turns=TURNS))] for turn in (3, -3, -4)},
-    "contains per step needs trajectory": [case("per_step(scorer=contains(expected=x))", qa())],
+    "contains per step needs trajectory (or messages)": [case("per_step(scorer=contains(expected=x))", qa())],
     "step 2, send: it did not succeed": [case("per_step(scorer=contains(expected=x), step=send)", did())],
     "there is no step 'look'; the steps are “find”; “send”": [
         case("per_step(scorer=contains(expected=x), step=look)", did())],

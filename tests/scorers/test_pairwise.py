@@ -103,7 +103,7 @@ def test_equal_texts_are_a_tie_that_nobody_is_asked_about():
 
 def test_the_other_answer_may_stand_in_the_metadata():
     scorer = Pairwise(compare_to="other")
-    assert scorer.required_fields == ("input", "output", "metadata")
+    assert scorer.required_fields == ("input", "output", "metadata.other")
     _, judge = record_of(scorer, SAMPLE, always("tie"))
     assert cast(ComparePair, judge.asked[0]).second_answer == "In Sweden."
 

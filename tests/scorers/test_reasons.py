@@ -91,7 +91,8 @@ def test_a_reason_for_a_score_ends_with_a_period_and_one_for_none_does_not(
     kind: type[Scorer], judge: str | ScriptedJudge
 ) -> None:
     scorer = kind(**PARAMETERS.get(kind.name, {}))
-    for record in evaluate(list(samples()), [scorer], judge=judge, ledger=None):
+    any_answer = "contains(expected=x)"  # a run in which nothing can be scored is refused
+    for record in evaluate(list(samples()), [scorer, any_answer], judge=judge, ledger=None):
         outcome = record.outcome
         text = outcome.error if isinstance(outcome, Failed) else outcome.reason
         if not isinstance(outcome, Score):

@@ -147,7 +147,7 @@ def test_nothing_retrieved_is_zero(kind: type[RetrievalScorer]):
 @pytest.mark.parametrize(
     ("metadata", "reason"),
     [
-        ({}, "{} needs retrieved and relevant in metadata"),
+        ({}, "{} needs retrieved in metadata and relevant in metadata"),
         ({"retrieved": ["a"]}, "{} needs relevant in metadata"),
         ({"relevant": ["a"]}, "{} needs retrieved in metadata"),
         *[({"retrieved": RANKED, "relevant": nothing}, "no document is relevant") for nothing in NOTHING],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -28,6 +29,7 @@ from evalstone import (
     Sample,
     Score,
     Scorer,
+    ScriptedJudge,
     SelfConsistency,
     Skipped,
     ToolCall,
@@ -123,7 +125,7 @@ def length(*, output: str) -> float:
                     "turns": [
                         {"turn": 1, "value": 1.0, "reason": "The answer equals “Oslo”.", "evidence": []},
                         {"turn": 2, "value": 0.0, "reason": "The answer differs from “Stockholm”.", "evidence": []},
-                        {"turn": 3, "value": None, "reason": "exact_match needs reference"},
+                        {"turn": 3, "value": None, "reason": "exact_match needs reference (or expected=…)"},
                     ]
                 },
             ),
@@ -340,9 +342,15 @@ def test_a_wrapper_is_named_as_text_or_as_a_table(spec: Any) -> None:
         ("per_turn(scorer=rouge_l, turn=True)", "turn must be a whole number.*, not True"),
         ("per_turn(scorer=per_turn(scorer=rouge_l))", "per_turn can't be applied to rouge_l per turn"),
         ("per_turn(scorer=repeated(scorer=per_turn(scorer=bias)))", "which already applies it"),
-        ("per_step(scorer=per_turn(scorer=rouge_l))", "which needs turns and reference: a step has none"),
+        (
+            "per_step(scorer=per_turn(scorer=rouge_l))",
+            r"which needs turns \(or messages\) and reference: a step has none",
+        ),
         ("per_step(scorer=rouge_l)", "per_step can't be applied to rouge_l, which needs reference: a step has none"),
-        ("per_step(scorer=repeated(scorer=trajectory_judge))", "which needs trajectory: a step has none"),
+        (
+            "per_step(scorer=repeated(scorer=trajectory_judge))",
+            r"which needs trajectory \(or messages\): a step has none",
+        ),
         ("per_step(scorer=contains(expected=x), step='')", "step must be text that is not blank"),
         ("repeated(scorer=rouge_l)", "repeated: rouge_l doesn't ask a judge, so its score can't vary"),
         ("repeated(scorer=per_turn(scorer=rouge_l))", "rouge_l per turn doesn't ask a judge"),
@@ -363,24 +371,32 @@ def test_a_wrong_parameter_is_refused_in_python_too() -> None:
 @pytest.mark.parametrize(
     ("sample", "scorer", "told"),
     [
-        (TALK, PerTurn("faithfulness"), "faithfulness per turn needs turns, output and context; context is absent"),
+        (
+            TALK,
+            PerTurn("faithfulness"),
+            "turns (or messages), output and context (or tool results in messages); context is absent",
+        ),
         (
             Sample(turns=EITHER),
             PerTurn("faithfulness"),
-            "turns, output and context; output and context are absent",
+            "turns (or messages), output and context (or tool results in messages); output and context are absent",
         ),
-        (Sample(turns=ANSWERS), PerTurn("faithfulness"), "turns, output and context; context is absent"),
+        (
+            Sample(turns=ANSWERS),
+            PerTurn("faithfulness"),
+            "output and context (or tool results in messages); context is absent",
+        ),
         (Sample(output="x", context="y"), PerTurn("faithfulness"), "turns is absent"),
         (
             Sample(output="x"),
             PerStep("similarity(expected=x)"),
-            "similarity per step needs trajectory and output; trajectory is absent",
+            "similarity per step needs trajectory (or messages) and output; trajectory is absent",
         ),
         (Sample(input="x"), Repeated(GRADE), "grade repeated 3 times needs output; output is absent"),
     ],
 )
 def test_a_plan_that_can_score_nothing_says_what_is_absent(sample: Sample, scorer: Scorer, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=re.escape(told)):
         evaluate([sample], scorer, judge=THREE, ledger=None)
 
 
@@ -658,3 +674,12 @@ def test_a_dry_run_takes_what_is_expected_of_each_turn_for_the_target_s_answer()
     # c1 has two texts, of which the conversation has the last as its output, and c2 the first.
     assert [line.asked for line in found.scorers] == [4, 0]
     assert found.without_stand_in == 1
+
+
+def test_a_step_is_judged_by_what_stands_in_for_a_conversation() -> None:
+    judge = ScriptedJudge(lambda question: question.example())
+    found = score("per_step(scorer=goal_reached, step=search)", Sample(input="Where?", trajectory=STEPS), judge=judge)
+    assert isinstance(found.outcome, Score)
+    assert any("London" in str(question) for question in judge.asked)
+    with pytest.raises(ConfigError, match=r"needs messages \(or trajectory\) and expected_trajectory \(or order=…"):
+        parse_scorer("per_step(scorer=tool_call_accuracy)")

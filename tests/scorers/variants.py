@@ -8,6 +8,7 @@ from typing import Any
 from evalstone._core.text import sentences, words
 from evalstone.judges import ScriptedJudge
 from evalstone.scorers import Criterion, Penalties, TrajectoryWeights
+from evalstone.scorers.needs import METADATA, TOOL_RESULTS, Need
 from evalstone.types import Message, Sample, ToolCall, Trajectory, TrajectoryExpectation
 
 FULL: dict[str, Any] = {
@@ -25,8 +26,46 @@ FULL: dict[str, Any] = {
     "metadata": {"noisy_query": "When, in 1816?", "rubric": "- It names a year", "criterion": "A year is named"}
     | {"retrieved": ["a", "b"], "relevant": {"b": 2, "c": 1}, "goal": "Ada's year of birth", "topics": ["history"]},
 }
-STANDS_IN: Mapping[str, tuple[str, ...]] = {"trajectory": ("messages",), "messages": ("trajectory", "output")}
-"""Fields from which another one is taken where it is absent."""
+STANDS_IN: Mapping[str, dict[str, Any]] = {
+    TOOL_RESULTS: {
+        "messages": [
+            Message(role="user", content="When?"),
+            Message(role="assistant", content="", tool_calls=[ToolCall(name="search", result="Ada, 1815.")]),
+        ]
+    },
+    "messages": {
+        "messages": [
+            Message(role="user", content=FULL["input"]),
+            Message(role="assistant", content=FULL["output"], tool_calls=[ToolCall(name="search", state="call")]),
+        ]
+    },
+    "turns": {"turns": [{"input": FULL["input"], "output": FULL["output"]}]},
+    "metadata.rubrics": {"metadata": {"rubrics": ["It names a year"]}},
+    "metadata.requestContext.rubric": {"metadata": {"requestContext": {"rubric": "- It names a year"}}},
+    "metadata.additionalContext.rubric": {"metadata": {"additionalContext": {"rubric": "- It names a year"}}},
+}
+"""Values of the fields that stand in for another one, where they aren't those of the full sample."""
+
+
+def without(fields: Sequence[str]) -> dict[str, Any]:
+    """The full sample without some fields, or entries of its metadata."""
+    absent = {name.removeprefix(METADATA) for name in fields}
+    metadata = {name: value for name, value in FULL["metadata"].items() if name not in absent}
+    return {name: value for name, value in FULL.items() if name not in fields} | {"metadata": metadata}
+
+
+def with_one(need: Need, field: str) -> Sample:
+    """The full sample with one of the fields that meet a need, without the others."""
+    values = without(need.fields)
+    if field in STANDS_IN:
+        added: dict[str, Any] = STANDS_IN[field]
+    elif field.startswith(METADATA):
+        name = field.removeprefix(METADATA)
+        added = {"metadata": {name: FULL["metadata"][name]}}
+    else:
+        added = {field: FULL[field]}
+    fields: dict[str, Any] = {**values, **added, "metadata": {**values["metadata"], **added.get("metadata", {})}}
+    return Sample(**fields)
 
 
 def passages_of(sample: Sample) -> Sequence[str]:

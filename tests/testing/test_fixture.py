@@ -114,7 +114,7 @@ def test_broken(evalstone):
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
-            "E*AssertionError: faithfulness was skipped: faithfulness needs context",
+            "E*AssertionError: faithfulness was skipped: faithfulness needs context (or tool results in messages)",
             "E*AssertionError: faithfulness failed: *",
             "E*the judge's reply: “no JSON”",
             "E*AssertionError: broken failed: KeyError: 'oops' (test_it.py, line 12)",

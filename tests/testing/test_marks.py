@@ -100,7 +100,7 @@ def test_text_alone(input):
     result.stdout.fnmatch_lines(
         [
             "_* test_text_alone*_",
-            "faithfulness skipped 8 of 8 answers: faithfulness needs context",
+            "faithfulness skipped 8 of 8 answers: faithfulness needs context (or tool results in messages)",
             "faithfulness has no score, and must be at least 0.7",
         ],
         consecutive=True,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evalstone.scorers.described import Described
     from evalstone.scorers.other_systems import Counterpart
 
-SCORER_COLUMNS = ("required fields", "direction", "judge calls", "what it measures")
+SCORER_COLUMNS = ("needs", "direction", "judge calls", "what it measures")
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
     "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
@@ -56,7 +56,7 @@ def scorers(
 ) -> int:
     """List the scorers, or describe one.
 
-    Describes a scorer's formula, required fields, parameters and interpretation. With --from, lists what mastra,
+    Describes a scorer's formula, what it needs, its parameters and interpretation. With --from, lists what mastra,
     spring, ragas, deepeval, promptfoo, inspect, mlflow, phoenix, openai-evals, lm-eval, opik, langsmith or trulens
     call things. SCORER is then anything that the tool's users write, such as a scorer, function, command, setting
     or page, in any spelling, or several words: evalstone scorers --from deepeval GEval, or evalstone scorers --from
@@ -152,8 +152,9 @@ def _say_refused(errors: Iterable[ConfigError]) -> None:
 
 def _scorer_row(described: Described) -> tuple[str, ...]:
     calls = "-" if described.applies_another else str(len(described.questions))
-    fields = ", ".join(described.scorer.required_fields)
-    return (fields, described.direction or "of the scorer", calls, described.summary)
+    from evalstone.scorers.needs import described_needs
+
+    return (described_needs(described.needs), described.direction or "of the scorer", calls, described.summary)
 
 
 def _describe_scorer(described: Described) -> None:
@@ -161,9 +162,11 @@ def _describe_scorer(described: Described) -> None:
 
     from rich.text import Text
 
+    from evalstone.scorers.needs import described_needs
+
     screen, kind, plugin = console(), described.kind, described.plugin
     screen.print(described.text)
-    screen.print(f"\nRequired fields  {', '.join(described.scorer.required_fields) or 'set by its parameters'}")
+    screen.print(f"\nNeeds            {described_needs(described.needs)}")
     if described.applies_another:
         screen.print("Range            that of the scorer")
     else:

@@ -252,7 +252,7 @@ class Guard(NoTruthValue):
     def _unnamed(self, verdict: GuardVerdict, signature: inspect.Signature) -> str:
         """Which fields a scorer lacks because the protected function has no such parameters; "" if none."""
         for (scorer, _), record in zip(self.thresholds, verdict.records, strict=True):
-            fields = [name for name in scorer.required_fields if name not in ("output", *signature.parameters)]
+            fields = [need.text for need in scorer.needs if not need.within(("output", *signature.parameters))]
             if (
                 fields
                 and isinstance(record.outcome, Skipped)

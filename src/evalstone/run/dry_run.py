@@ -109,7 +109,7 @@ def _turns(plan: Plan, sample: Sample) -> int:
 
 def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
     """Whether a scorer skips a sample regardless of the target's answer. Counts the sample if so."""
-    skips = not scorer.extracts and any(name not in FILLED for name in scorer.absent(scorer.values(sample)))
+    skips = bool(scorer.lacks(sample, FILLED))
     line.n_skipped += skips
     return skips
 

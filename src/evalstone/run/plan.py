@@ -25,6 +25,7 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
 from evalstone.scorers import SCORERS, Scorer
+from evalstone.scorers.needs import in_words, listed_needs
 from evalstone.scorers.registry import names_wrapper, parse_scorer
 from evalstone.scorers.tables import definition_of
 from evalstone.scorers.wrappers import applied
@@ -203,7 +204,7 @@ class Plan:
         filled = () if self.target is None else FILLED
         absent_fields = [absent_in(scorer, self.dataset, filled) for scorer in self.scorers]
         if all(absent is not None for absent in absent_fields):
-            needed = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
+            needed = any(need.within(("output", "messages")) for scorer in self.scorers for need in scorer.needs)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
             hint: tuple[WordingPart, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
             raise self.unscorable(absent_fields, len(self.dataset), hint if needed and unanswered else ())
@@ -311,23 +312,20 @@ def absent_in(scorer: Scorer, samples: Iterable[Sample], filled: Collection[str]
 
     filled: The fields that a target may fill.
     """
-    if scorer.extracts:
-        return None
     lacking = Counter[str]()
     for sample in samples:
-        absent = [name for name in scorer.absent(scorer.values(sample)) if name not in filled]
-        if not absent:
+        if not (absent := scorer.lacks(sample, filled)):
             return None
-        lacking.update(absent)
+        lacking.update(need.field for need in absent)
     return lacking
 
 
 def _lack(scorer: Scorer, lacking: Mapping[str, int], samples: int) -> str:
     """Why a scorer can score none of the samples, such as a field that all of them lack."""
-    nowhere = [name for name in scorer.required_fields if lacking.get(name) == samples]
+    nowhere = [in_words(need.field) for need in scorer.needs if lacking.get(need.field) == samples]
     verb = "is" if len(nowhere) == 1 else "are"
     problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
-    return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
+    return f"{scorer.name} needs {listed_needs(scorer.needs)}; {problem}"
 
 
 def check_distinct(scorers: Iterable[Scorer]) -> None:

@@ -89,13 +89,13 @@ def _survey(part: Part, scorers: Sequence[Scorer], how: Reading) -> PartSurvey:
         rows.append(row_number(place))
         notes.add_messages(sample.messages, sample.id)
         for scorer in [*unsure] if unsure else ():
-            absent = scorer.absent(scorer.values(sample)) if not scorer.extracts else ()
+            absent = scorer.lacks(sample)
             counted = lacking[scorer.signature]
             if not absent:
                 unsure.remove(scorer)
                 lacking[scorer.signature] = None
             elif counted is not None:
-                counted.update(absent)
+                counted.update(need.field for need in absent)
     reader.forget()
     return PartSurvey(bytes(digests), bytes(keys), bytes(flags), rows, reader, notes, lacking)
 

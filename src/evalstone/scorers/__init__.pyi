@@ -33,6 +33,7 @@ from evalstone.scorers.custom.pipeline import not_scorable as not_scorable
 from evalstone.scorers.custom.rubric import Rubric as Rubric
 from evalstone.scorers.definitions import Definition as Definition
 from evalstone.scorers.definitions import Sides as Sides
+from evalstone.scorers.needs import Need as Need
 from evalstone.scorers.pairwise import Pairwise as Pairwise
 from evalstone.scorers.rag.claims import ContextRecall as ContextRecall
 from evalstone.scorers.rag.claims import FactualCorrectness as FactualCorrectness

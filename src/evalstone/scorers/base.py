@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias, cast
 
@@ -28,6 +28,7 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, QuestionSpec
 from evalstone.questions.explanation import Explain
+from evalstone.scorers.needs import METADATA, Need, in_words, listed_needs, need_of, needs_of, root_of, value_of
 from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at
 
 
@@ -106,7 +107,12 @@ class Scorer(Value):
     """Parameters that are not listed in the signature."""
 
     required_fields: ClassVar[tuple[str, ...]] = ()
-    """The required sample fields: the parameters of `score` without a default."""
+    """The required sample fields: by default, the parameters of `score` without a default. `metadata.NAME` is an entry
+    of the metadata."""
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """For a required field, those that may stand in for it: one is enough."""
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """For a required field, the parameters that supply it for all samples: one is enough."""
     questions: ClassVar[tuple[type[Question[Any]], ...]] = ()
     """The kinds of question that `score` asks: one entry for each judge call. A judge is asked no other kind."""
     case_metadata: ClassVar[tuple[str, ...]] = ()
@@ -115,6 +121,8 @@ class Scorer(Value):
     extractors: ClassVar[Mapping[str, str]] = {}
     """Sample fields that a function of the sample can supply, and the parameters that take such a function."""
     _fields: ClassVar[tuple[str, ...]] = ()
+    _arguments: ClassVar[tuple[str, ...]] = ()
+    """The fields without which `score` can't be called."""
     _takes_ask: ClassVar[bool] = False
 
     scale: Annotated[float, Range(0, MOST_SCALE, exclusive=True)] = 1.0
@@ -162,7 +170,7 @@ class Scorer(Value):
         parameters = list(inspect.signature(cls.score).parameters.values())[1:]
         cls._takes_ask = bool(parameters) and parameters[0].name == "ask"
         parameters = parameters[cls._takes_ask :]
-        cls._fields = ()
+        cls._fields = cls._arguments = ()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return
         for parameter in parameters:
@@ -174,8 +182,9 @@ class Scorer(Value):
                 message = f"sample fields are keyword-only parameters; write def score({names})"
                 raise ConfigError(f"{cls.__name__}.score takes {parameter.name} by position; {message}")
         cls._fields = tuple(parameter.name for parameter in parameters)
+        cls._arguments = tuple(p.name for p in parameters if p.default is p.empty)
         if "required_fields" not in cls.__dict__:
-            cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
+            cls.required_fields = cls._arguments
 
     def __post_init__(self) -> None:
         check_argument("name", self.name, Annotated[str, NAME], type(self).__name__)
@@ -193,6 +202,16 @@ class Scorer(Value):
                     object.__setattr__(self, field.name, kind(**table))
                 except ConfigError as error:
                     raise ConfigError(f"{self.name}: ", error) from None
+
+    @functools.cached_property
+    def needs(self) -> tuple[Need, ...]:
+        """What a sample must have: the required fields, without those that a parameter supplies."""
+        return tuple(need for need in needs_of(self) if not self._supplies(need))
+
+    def _supplies(self, need: Need) -> bool:
+        """Whether a parameter supplies a field: one that was passed."""
+        fields = self.__dataclass_fields__
+        return any(getattr(self, name) != fields[name].default for name in need.parameters)
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -307,7 +326,7 @@ class Scorer(Value):
         values = self.values(sample)
         if self.questions and sample.messages and (unseen := self._unseen(sample, values)):
             return Skipped(unseen)
-        present = self.present(values)
+        present = self.present(values, sample)
         if not isinstance(present, dict):
             return present
         arguments = (ask,) if self._takes_ask else ()
@@ -356,25 +375,71 @@ class Scorer(Value):
         """Whether a function of the sample supplies one of its fields."""
         return any(getattr(self, name) is not None for name in self.extractors.values())
 
-    def absent(self, values: Mapping[str, Any]) -> list[str]:
-        """The required fields that have no value."""
-        return [n for n in self.required_fields if values[n] is None or (n in LISTS and not values[n])]
+    def lacks(self, sample: Sample, filled: Collection[str] = ()) -> list[Need]:
+        """What a sample lacks. filled: the fields that a target may fill, except what answers are held against."""
+        absent = self.absent(self.values(sample), sample)
+        cases = [METADATA + name for name in self.case_metadata]
+        missing = (need for need in self.needs if need.field in absent)
+        return [need for need in missing if not any(root_of(n) in filled and n not in cases for n in need.fields)]
 
-    def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
+    def absent(self, values: Mapping[str, Any], sample: Sample | None = None) -> list[str]:
+        """The required fields that have neither a value nor an alternative.
+
+        values: By field, what `score` takes. sample: The sample that has the other fields.
+        """
+        required = ((name, _value(values, sample, name)) for name in self._required(values, sample))
+        return [name for name, value in required if value is None or (name in LISTS and not value)]
+
+    def _required(self, values: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
+        """The required fields for which nothing else stands in."""
+        if not any(self._checked.values()):
+            return self._checked
+        own = values if sample is None else vars(sample)
+        required: list[str] = []
+        for name, alternatives in self._checked.items():
+            others = (_value(own, sample, other) for other in alternatives)
+            if all(other == () or is_absent(other) for other in others):
+                required.append(name)
+        return required
+
+    @functools.cached_property
+    def _checked(self) -> Mapping[str, tuple[str, ...]]:
+        """The required fields that no parameter supplies, with their alternatives. A field without which `score` can't
+        be called has none: `values` has read them."""
+        passed = self._arguments if self._fields else self.required_fields
+        alternatives = {need.field: need.alternatives for need in self.needs} | dict.fromkeys(passed, ())
+        return {name: alternatives[name] for name in self.required_fields if name in alternatives}
+
+    @functools.cached_property
+    def _takes_all(self) -> bool:
+        """Whether all required fields are passed to `score`."""
+        return all(name in self._arguments for name in self.required_fields)
+
+    def present(self, values: Mapping[str, Any], sample: Sample | None = None) -> dict[str, Any] | Score | Skipped:
         """Return the fields that have a value, or the outcome of a sample that lacks a required field.
 
-        Blank text and passages that are all blank don't count as values; an empty list of passages does.
+        Blank text and passages that are all blank don't count as values; an empty list of passages does. The arguments
+        are those of `absent`.
         """
         present = {n: v for n, v in values.items() if not (v is None if n in self.reads_blank else is_absent(v))}
-        if len(present) == len(values) and not any(name in present for name in LISTS):
+        if len(present) == len(values) and self._takes_all and not any(name in present for name in LISTS):
             return present
-        absent = self.absent(values)
-        blank = [name for name in self.required_fields if name not in absent and name not in present]
+        absent = self.absent(values, sample)
+        blank = [
+            name
+            for name in self._required(values, sample)
+            if name not in absent and name not in self.reads_blank and is_absent(_value(values, sample, name))
+        ]
         if not absent and not blank:
             return present
-        reasons = [f"{self.name} needs {joined(absent)}"] * bool(absent)
-        reasons += [f"the {joined(blank)} {'is' if len(blank) == 1 else 'are'} blank"] * bool(blank)
+        reasons = [self.needs_text(absent)] * bool(absent)
+        shown = joined([in_words(name) for name in blank])
+        reasons += [f"the {shown} {'is' if len(blank) == 1 else 'are'} blank"] * bool(blank)
         return self.lacking("; ".join(reasons))
+
+    def needs_text(self, fields: Iterable[str]) -> str:
+        """Why a sample that lacks required fields has no score."""
+        return f"{self.name} needs {listed_needs([need_of(self, name) for name in fields])}"
 
     def lacking(self, reason: str) -> Score | Skipped:
         """Return the outcome of a sample that lacks a required field."""
@@ -459,12 +524,13 @@ def summary(kind: type[Scorer]) -> str:
     return docstring(kind).partition("\n")[0]
 
 
-def value_of(sample: Sample, name: str) -> Any:
-    """The value of a field, or of an entry of the metadata (`metadata.NAME`, or a path of names in it); None if it has
-    none."""
-    if not name.startswith("metadata."):
-        return getattr(sample, name)
-    return metadata_at(sample.metadata, name.removeprefix("metadata."))
+def _value(values: Mapping[str, Any], sample: Sample | None, name: str) -> Any:
+    """The value of a field among the arguments of `score`, else that of the sample."""
+    if name in values:
+        return values[name]
+    if name.startswith(METADATA) and "metadata" in values:
+        return metadata_at(values["metadata"] or {}, name.removeprefix(METADATA))
+    return None if sample is None else value_of(sample, name)
 
 
 def is_absent(value: object) -> bool:

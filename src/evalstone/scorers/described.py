@@ -14,6 +14,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
 from evalstone.scorers.base import Scorer, summary
 from evalstone.scorers.definitions import Defined
+from evalstone.scorers.needs import Need, needs_of
 from evalstone.scorers.parameters import Parameter, applies_another, documentation, parameters_of
 from evalstone.scorers.registry import SCORERS, TEMPLATES, added
 
@@ -64,6 +65,11 @@ class Described:
         return "↓ lower is better" if self.scorer.lower_is_better else "↑ higher is better"
 
     @property
+    def needs(self) -> tuple[Need, ...]:
+        """What a sample must have; none if its parameters decide that."""
+        return needs_of(self.scorer) if isinstance(self.scorer, type) else self.scorer.needs
+
+    @property
     def parameters(self) -> list[Parameter]:
         """Its parameters; none for one that has them already."""
         return parameters_of(self.scorer) if isinstance(self.scorer, type) else []
@@ -108,7 +114,7 @@ class Described:
             "package": None if self.plugin is None else self.plugin.package,
             "summary": self.summary,
             "version": self.scorer.version,
-            "required_fields": list(self.scorer.required_fields),
+            "needs": [need.to_dict() for need in self.needs],
             "range": None if is_open else [0, self.scorer.scale],
             "lower_is_better": None if is_open else self.scorer.lower_is_better,
             "judge_calls": None if is_open else [question.kind for question in self.questions],

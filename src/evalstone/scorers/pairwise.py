@@ -11,8 +11,9 @@ from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError, invalid
 from evalstone.questions.base import Ask
 from evalstone.questions.preference import ComparePair, Position, Preference
+from evalstone.scorers.needs import METADATA
 from evalstone.scorers.sources import TextSource
-from evalstone.types import Score, Skipped
+from evalstone.types import Score, Skipped, metadata_at
 
 Preferred: TypeAlias = Literal["output", "other", "tie"]
 
@@ -80,7 +81,8 @@ class Pairwise(TextSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         in_metadata = self.compare_to != "reference"
-        object.__setattr__(self, "required_fields", ("input", "output", "metadata" if in_metadata else "reference"))
+        other = METADATA + self.compare_to if in_metadata else "reference"
+        object.__setattr__(self, "required_fields", ("input", "output", other))
         object.__setattr__(self, "case_metadata", (self.compare_to,) if in_metadata else ())
 
     async def score(
@@ -92,9 +94,7 @@ class Pairwise(TextSource):
         reference: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Score | Skipped:
-        other: object = reference if self.compare_to == "reference" else (metadata or {}).get(self.compare_to)
-        if other is None:
-            return Skipped(f"{self.name} needs {self.compare_to} in metadata")
+        other: object = reference if self.compare_to == "reference" else metadata_at(metadata or {}, self.compare_to)
         if not isinstance(other, str):
             raise OutcomeError(
                 f"{self.name}: ", invalid(f"{self.compare_to} in metadata", "text", other, type(other).__name__)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.declarations import Range
-from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError, invalid
 from evalstone.scorers.reasons import shortened
 from evalstone.scorers.text import CodeScorer
-from evalstone.types import Score, Skipped
+from evalstone.types import Sample, Score, Skipped
 
 Gain: TypeAlias = Literal["linear", "exponential"]
 
@@ -126,7 +125,7 @@ class RetrievalScorer(CodeScorer, ABC):
         min_grade: The lowest grade that counts as relevant; grades of 0 or less never do.
     """
 
-    required_fields = ("metadata",)
+    required_fields = ("metadata.retrieved", "metadata.relevant")
     case_metadata = ("relevant",)
 
     min_grade: Annotated[float, Range(0)] = 0.0
@@ -134,6 +133,11 @@ class RetrievalScorer(CodeScorer, ABC):
     @abstractmethod
     def measure(self, ranking: Ranking) -> float:
         """Return the measure in [0, 1], for at least one relevant document."""
+
+    def _required(self, values: Mapping[str, Any], sample: Sample | None) -> Iterable[str]:
+        names = super()._required(values, sample)
+        answered = is_mapping(values["metadata"].get("target"))  # `score` reads what the target retrieved
+        return [name for name in names if name != "metadata.retrieved"] if answered else names
 
     def score(self, *, metadata: Mapping[str, Any], state: Any = None) -> Score | Skipped:
         target, relevant = metadata.get("target"), metadata.get("relevant")
@@ -143,8 +147,8 @@ class RetrievalScorer(CodeScorer, ABC):
         retrieved = source.get("retrieved")
         if answered and retrieved is None:
             return Skipped(f"{self.name} needs retrieved in the metadata or the state of the target's answer")
-        if absent := [name for name, value in (("retrieved", retrieved), ("relevant", relevant)) if value is None]:
-            return Skipped(f"{self.name} needs {joined(absent)} in metadata")
+        if absent := [f"metadata.{n}" for n, v in (("retrieved", retrieved), ("relevant", relevant)) if v is None]:
+            return Skipped(self.needs_text(absent))
         try:
             result = ranking(retrieved, relevant, self.min_grade)
         except OutcomeError as error:

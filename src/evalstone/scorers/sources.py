@@ -7,12 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Rule
 from evalstone._core.text import is_blank
-from evalstone.agents.messages import tool_results
 from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.scorers.base import Scorer, as_text
+from evalstone.scorers.needs import TOOL_RESULTS, value_of
 from evalstone.types import Message, Sample, passages
 
 SIDES = ("input", "output")
+OF_ALL_MESSAGES = ("messages", "turns")
+"""What may stand in for an input or an output that is read from all messages."""
+_CONVERSATION = Sample(messages=(Message(role="user", content="a"), Message(role="assistant", content="b")))
 PASSAGES = Rule("a list of passages", lambda _: True, passages)
 FUNCTION_OF_SAMPLE = Rule("a function of a sample", callable)
 
@@ -29,6 +32,8 @@ class ContextScorer(Scorer):
     """
 
     extractors: ClassVar[Mapping[str, str]] = {"context": "context_from"}
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"context": (TOOL_RESULTS,)}
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"context": ("context", "context_from")}
 
     context: Annotated[Sequence[str] | None, PASSAGES] = None
     context_from: Annotated[Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None, FUNCTION_OF_SAMPLE] = (
@@ -46,7 +51,7 @@ class ContextScorer(Scorer):
         for context in (self.context, sample.context):
             if context is not None:
                 return tuple(context)
-        return tuple(as_text(call.result) for call in tool_results(sample.messages)) or None
+        return tuple(as_text(call.result) for call in value_of(sample, TOOL_RESULTS) or ()) or None
 
 
 class TextSource(Scorer):
@@ -58,6 +63,17 @@ class TextSource(Scorer):
     """
 
     text: Text = "last"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = {name: others for name, others in self.alternatives.items() if others != OF_ALL_MESSAGES}
+        read = [name for name in SIDES if self._reads_messages(name)]
+        spoken = {name: tuple(dict.fromkeys((*own.get(name, ()), *OF_ALL_MESSAGES))) for name in read}
+        object.__setattr__(self, "alternatives", {**own, **spoken})
+
+    def _reads_messages(self, field: str) -> bool:
+        """Whether the input or the output is that of the messages."""
+        return self.side(_CONVERSATION, field) is not None
 
     @property
     def separator(self) -> str:

@@ -12,7 +12,7 @@ from types import CoroutineType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
 
 from evalstone._core.declarations import TEXT, Range, Rule, check_settings
-from evalstone._core.display import count, joined
+from evalstone._core.display import count
 from evalstone._core.guards import is_whole
 from evalstone._core.prompts import Prompt
 from evalstone._core.read_as import NOTHING, ReadAs
@@ -21,6 +21,7 @@ from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeEr
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, QuestionSpec, context_limits_of
 from evalstone.scorers.base import Scorer, ScorerSpec
+from evalstone.scorers.needs import Need, listed_needs, needs_of, root_of
 from evalstone.scorers.reasons import listed
 from evalstone.types import Sample, Score, Skipped
 from evalstone.types.context_limits import ContextLimits
@@ -49,7 +50,7 @@ class Wrapper(Scorer, ABC, kw_only=False):
 
     part: ClassVar[str]
     """The noun for one part."""
-    lacks: ClassVar[tuple[str, ...]] = ()
+    never: ClassVar[tuple[str, ...]] = ()
     """The sample fields that no part has."""
 
     scorer: Annotated[ReadAs[ScorerSpec, Scorer], _SCORER]
@@ -68,8 +69,8 @@ class Wrapper(Scorer, ABC, kw_only=False):
             raise ConfigError(f"{self.name}: ", error) from None
         if any(isinstance(scorer, type(self)) for scorer in applied(inner)):
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, which already applies it")
-        if lacking := [name for name in inner.required_fields if name in self.lacks]:
-            needs = f"which needs {joined(lacking)}: a {self.part} has none"
+        if lacking := [need for need in inner.needs if all(root_of(name) in self.never for name in need.fields)]:
+            needs = f"which needs {listed_needs(lacking)}: a {self.part} has none"
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, {needs}")
         object.__setattr__(self, "scorer", inner)
         self.check()
@@ -97,7 +98,7 @@ class Wrapper(Scorer, ABC, kw_only=False):
 
     def missing(self, parts: Sequence[ScoredPart]) -> str:
         """Return the reason why none of these parts is scored."""
-        return f"{self.name} needs {joined(type(self).required_fields)}"
+        return f"{self.name} needs {listed_needs(needs_of(type(self)))}"
 
     @property
     def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -150,11 +151,16 @@ class Wrapper(Scorer, ABC, kw_only=False):
     def values(self, sample: Sample) -> dict[str, Any]:
         return {"sample": sample}
 
-    def absent(self, values: Mapping[str, Any]) -> list[str]:
+    @property
+    def needs(self) -> tuple[Need, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (*needs_of(type(self)), *self.scorer.needs)
+
+    def absent(self, values: Mapping[str, Any], sample: Sample | None = None) -> list[str]:
         """The fields that the sample lacks: the parts' own, or those that the other scorer needs and no part has."""
         if not (parts := self.parts(values["sample"])):
             return list(type(self).required_fields)
-        lacking = [self.scorer.absent(self.scorer.values(part)) for _, part in self.chosen(parts) if part is not None]
+        chosen = [part for _, part in self.chosen(parts) if part is not None]
+        lacking = [[need.field for need in self.scorer.lacks(part)] for part in chosen]
         if not all(lacking):
             return []
         names = list(dict.fromkeys(name for absent in lacking for name in absent))
@@ -235,8 +241,9 @@ class PerTurn(Wrapper, kw_only=False):
 
     name = "per_turn"
     part = "turn"
-    lacks = ("turns",)
+    never = ("turns",)
     required_fields = ("turns",)
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"turns": ("messages",)}
 
     turn: Annotated[int | None, _TURN] = None
 
@@ -270,9 +277,9 @@ class PerStep(Wrapper, kw_only=False):
     The steps are those of the sample's trajectory, including nested steps, or else the tool calls in its messages. A
     step is a sample. Its input is its arguments, or else the output of the previous step. Its output is its result, as
     text or JSON, and its state is its data. Context, instructions and metadata are the sample's. A step has no
-    messages, trajectory or reference, so a scorer that requires one of them is refused. Steps that failed or did not
-    end are not scored. Undefined when there are no steps, none has a score, or none has this name. As many judge calls
-    as the scorer makes for each step. Source: our own.
+    messages, trajectory or reference, so a scorer that requires one of them is refused, unless a field that a step has
+    may stand in for it. Steps that failed or did not end are not scored. Undefined when there are no steps, none has a
+    score, or none has this name. As many judge calls as the scorer makes for each step. Source: our own.
 
     Attributes:
         step: The name of the steps to score. None scores all steps.
@@ -280,8 +287,9 @@ class PerStep(Wrapper, kw_only=False):
 
     name = "per_step"
     part = "step"
-    lacks = ("turns", "messages", "trajectory", "reference", "expected_trajectory")
+    never = ("turns", "messages", "trajectory", "reference", "expected_trajectory")
     required_fields = ("trajectory",)
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"trajectory": ("messages",)}
 
     step: Annotated[str | None, TEXT] = None
 

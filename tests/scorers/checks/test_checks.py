@@ -14,7 +14,7 @@ from evalstone import checks, evaluate
 from evalstone.errors import ConfigError
 from evalstone.scorers import SCORERS, parse_scorers
 from evalstone.scorers.base import summary
-from evalstone.scorers.checks import CallCheck, Check, TextCheck
+from evalstone.scorers.checks import Check, TextCheck
 from evalstone.types import Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of
 from tests.refusals import refused
@@ -45,6 +45,12 @@ CHECKS = {
     if path.startswith("checks.") and name != "sample_checks"
 }
 """All but the one that applies others."""
+CALLED: dict[str, Any] = {
+    "messages": [Message(role="assistant", content="Oslo")],
+    "trajectory": {"steps": [{"step_type": "tool_call", "name": "search", "data": {"tool_result": "Oslo"}}]},
+    "turns": [{"input": "Where?", "output": "Oslo"}],
+}
+"""What stands in for an answer, or for messages."""
 every = pytest.mark.parametrize(("check", "spelt"), MADE.values(), ids=MADE)
 
 
@@ -77,9 +83,12 @@ def test_a_check_says_what_it_is_and_asks_nothing(check: Check, spelt: str):
 
 @every
 def test_a_sample_without_what_a_check_needs_is_skipped(check: Check, spelt: str):
-    assert check.required_fields in (("output",), ("messages",), ("metadata",))
-    needed = f"{check.reported} of a target's call" if isinstance(check, CallCheck) else check.required_fields[0]
-    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {needed}")
+    (need,) = check.needs
+    assert outcome_of(check, Sample(input="x"), []) == Skipped(f"{check.name} needs {need.text}")
+    for name in need.alternatives:
+        sample = Sample(**{name: CALLED[name]})
+        assert not check.lacks(sample)
+        assert not isinstance(outcome_of(check, sample, []), Skipped)
 
 
 @every
@@ -111,7 +120,7 @@ def test_without_a_constant_a_check_compares_with_each_samples_reference(check: 
     scorer = check()
     assert scorer.required_fields == ("output", "reference")
     assert scorer.signature == f"{scorer.name}@1"
-    assert outcome_of(scorer, Sample(output="Oslo"), []) == Skipped(f"{scorer.name} needs reference")
+    assert outcome_of(scorer, Sample(output="Oslo"), []) == Skipped(f"{scorer.name} needs {scorer.needs[1].text}")
     assert isinstance(outcome_of(scorer, Sample(output="Oslo", reference=" "), []), Skipped)
     for reference, value in (("Oslo", 1), ("Jukk", 0)):
         outcome = outcome_of(scorer, Sample(output="Oslo", reference=reference), [])

@@ -37,7 +37,7 @@ def test_what_is_within_the_limit_passes(check: Check, value: float, reason: str
 @pytest.mark.parametrize("check", [checks.latency(1), checks.cost(1), checks.tokens(1)])
 def test_what_is_not_known_is_skipped(check: Check, call: Any) -> None:
     outcome = score(check, Sample(input="x", metadata={"target": call})).outcome
-    assert outcome == Skipped(f"{check.name} needs {check.reported} of a target's call")  # pyright: ignore
+    assert outcome == Skipped(f"{check.name} needs {check.needs[0].text}")
 
 
 def test_they_score_the_calls_of_a_target() -> None:

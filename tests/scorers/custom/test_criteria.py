@@ -117,7 +117,7 @@ def test_a_weighted_mark_never_leaves_the_range() -> None:
 def test_fields_say_what_is_shown_and_needed() -> None:
     scorer = GEval("It follows the passages.", fields=["context", "output"])
     assert scorer.required_fields == ("context", "output")
-    assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context")
+    assert outcome_of(scorer, SAMPLE, []) == Skipped(f"{scorer.name} needs context (or tool results in messages)")
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def test_a_path_leads_into_the_metadata(name: str, shown: str) -> None:
 @pytest.mark.parametrize("metadata", [{}, {"language": None}, {"other": "German"}])
 def test_a_sample_without_the_entry_is_skipped(metadata: dict[str, Any]) -> None:
     record = score(LLMClassifier(QUESTION, name="q"), output="a", metadata=metadata, judge=ScriptedJudge([]))
-    assert record.outcome == Skipped("q needs metadata.language")
+    assert record.outcome == Skipped("q needs language in metadata")
     blank = score(LLMClassifier(QUESTION, name="q"), output="a", metadata={"language": " "}, judge=ScriptedJudge([]))
     assert isinstance(blank.outcome, Skipped)
-    assert "metadata.language" in blank.outcome.reason
+    assert "language in metadata" in blank.outcome.reason
     written = score(SCORERS["function"], output="a", metadata=metadata, judge=ScriptedJudge([]))
     assert isinstance(written.outcome, Failed)
     assert written.outcome.error.endswith(" needs metadata.language")

@@ -256,7 +256,7 @@ def test_needs_are_those_named_and_those_of_the_templates() -> None:
         analyze=PromptStep("{{context}} {{output}}?"), score=quarter, required_fields=("metadata", "output")
     )
     assert scorer.required_fields == ("metadata", "output", "context")
-    assert outcome_of(scorer, Sample(output="x"), []) == Skipped("quarter needs context")
+    assert outcome_of(scorer, Sample(output="x"), []) == Skipped("quarter needs context (or tool results in messages)")
 
 
 def test_a_function_sees_the_passages_that_were_found() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from evalstone._core.declarations import Rule
 from evalstone._core.guards import is_mapping, is_sequence, is_texts
@@ -21,6 +21,9 @@ from evalstone.types.agreement import call_of
 _ACTIONS = (*TOOL_STEPS, "agent_run", "workflow_step")
 _BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 """The line breaks that JSON doesn't escape."""
+OF_A_CONVERSATION: Mapping[str, tuple[str, ...]] = {"messages": ("output", "trajectory"), "input": ("messages",)}
+OF_A_GOAL: Mapping[str, tuple[str, ...]] = {**OF_A_CONVERSATION, "input": ("messages", "metadata.goal")}
+"""What may stand in for a conversation and its request; and for both, if a goal may stand in for the request."""
 _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
 
 
@@ -30,12 +33,16 @@ class TrajectorySource(Scorer):
     If a sample has both, its trajectory has the tool calls of its messages too.
     """
 
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"trajectory": ("messages",)}
+
     def values(self, sample: Sample) -> dict[str, Any]:
         return {**super().values(sample), "trajectory": trajectory_of(sample)}
 
 
 class CallSource(Scorer):
     """A scorer of a sample's tool calls: those in its messages, else those in its trajectory."""
+
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"messages": ("trajectory",), "input": ("messages",)}
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
@@ -53,6 +60,8 @@ class ConversationSource(Scorer):
     If there is no user message, the input comes first as one.
     """
 
+    alternatives = OF_A_CONVERSATION
+
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
         messages = sample.messages
@@ -64,12 +73,12 @@ class ConversationSource(Scorer):
             messages = (Message(role="user", content=sample.input), *messages)
         return {**values, "messages": messages}
 
-    def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
+    def present(self, values: Mapping[str, Any], sample: Sample | None = None) -> dict[str, Any] | Score | Skipped:
         messages: Sequence[Message] = values["messages"]
         spoken = [message for message in messages if message.role == "assistant"]
-        return (
-            self.lacking("the output is blank") if spoken and not any(map(_says, spoken)) else super().present(values)
-        )
+        if spoken and not any(map(_says, spoken)):
+            return self.lacking("the output is blank")
+        return super().present(values, sample)
 
 
 def _says(message: Message) -> bool:

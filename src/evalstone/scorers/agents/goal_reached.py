@@ -5,7 +5,7 @@ from typing import Any
 
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import CheckGoal
-from evalstone.scorers.agents import ConversationSource, conversation_of, goal_of, require_both_sides
+from evalstone.scorers.agents import OF_A_GOAL, ConversationSource, conversation_of, goal_of, require_both_sides
 from evalstone.scorers.base import share
 from evalstone.scorers.reasons import reason_with
 from evalstone.types import Message, Score
@@ -33,6 +33,8 @@ class GoalReached(ConversationSource):
 
     name = "goal_reached"
     questions = (CheckGoal,)
+    required_fields = ("input", "messages")
+    alternatives = OF_A_GOAL
     case_metadata = ("goal",)
     interpretation = (
         (1.0, "every criterion is reached, and the conversation shows it"),

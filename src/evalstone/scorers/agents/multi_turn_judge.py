@@ -29,6 +29,8 @@ class MultiTurnJudge(Defined):
 
     name = "multi_turn_judge"
     questions = (CheckConversation,)
+    required_fields = ("messages", "metadata.criterion")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"metadata.criterion": ("criterion",)}
     case_metadata = ("criterion",)
     interpretation = ((1.0, "the criterion is met"), (0.0, "the criterion is not met, or it is unclear"))
     advice = "Read the turns that the reason names. If a criterion asks for two things, split it into two scorers."
@@ -44,8 +46,6 @@ class MultiTurnJudge(Defined):
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None
     ) -> Score | Skipped:
         criterion = self.criterion or (metadata or {}).get("criterion")
-        if criterion is None or (isinstance(criterion, str) and is_blank(criterion)):
-            return Skipped(f"{self.name} needs a criterion, its own or in metadata")
         if not isinstance(criterion, str):
             raise OutcomeError(f"{self.name}: the criterion in metadata must be text")
         turns = tuple(turn.strip() for turn in texts(messages, "assistant") if not is_blank(turn))

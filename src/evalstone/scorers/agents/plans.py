@@ -14,7 +14,7 @@ from evalstone.errors import OutcomeError, invalid
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import ASSISTANT
 from evalstone.questions.plans import Holds, JudgeExecution, JudgePlan, ListPlan, PlanReview
-from evalstone.scorers.agents import TOOLS, ConversationSource, conversation_of, goal_of, require_both_sides
+from evalstone.scorers.agents import OF_A_GOAL, TOOLS, ConversationSource, conversation_of, goal_of, require_both_sides
 from evalstone.scorers.base import as_text
 from evalstone.scorers.reasons import reason_with, shortened
 from evalstone.types import Message, Score, Skipped
@@ -66,6 +66,8 @@ class PlanQuality(ConversationSource):
 
     name = "plan_quality"
     questions = (ListPlan, JudgePlan)
+    required_fields = ("input", "messages")
+    alternatives = OF_A_GOAL
     case_metadata = ("goal",)
     interpretation = (
         (0.9, "the plan does what was asked"),
@@ -134,6 +136,7 @@ class PlanAdherence(ConversationSource):
 
     name = "plan_adherence"
     questions = (ListPlan, JudgeExecution)
+    required_fields = ("input", "messages")
     interpretation = (
         (0.9, "the agent followed its plan"),
         (0.6, "it skipped steps, or did something unplanned"),

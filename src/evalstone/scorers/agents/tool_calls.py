@@ -76,6 +76,8 @@ class ToolCallAccuracy(CallSource, Defined):
 
     name = "tool_call_accuracy"
     version = 2
+    required_fields = ("input", "messages", "expected_trajectory")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"expected_trajectory": ("order", "tool")}
     interpretation = (
         (1.0, "the expected tools were called"),
         (0.0, "the expected tools were not called, or not in order"),
@@ -147,6 +149,7 @@ class ToolCallAppropriateness(CallSource, TextSource):
 
     name = "tool_call_appropriateness"
     version = 2
+    required_fields = ("input", "messages")
     questions = (JudgeToolCalls,)
     interpretation = (
         (0.9, "nearly all calls fit the request"),

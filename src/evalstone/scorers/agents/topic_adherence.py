@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.declarations import TEXTS
 from evalstone._core.display import count
@@ -63,6 +63,8 @@ class TopicAdherence(ConversationSource):
 
     name = "topic_adherence"
     questions = (ListRequests, JudgeRequests)
+    required_fields = ("input", "messages", "metadata.topics")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"metadata.topics": ("topics",)}
     case_metadata = ("topics",)
     interpretation = (
         (0.95, "the agent stays on its topics"),
@@ -82,7 +84,7 @@ class TopicAdherence(ConversationSource):
     ) -> Score | Skipped:
         topics = tuple(self.topics) or texts_in(self, metadata, "topics")
         if not topics:
-            return Skipped(f"{self.name} needs topics, its own or in metadata")
+            return Skipped(self.needs_text(["metadata.topics"]))
         require_both_sides(self, messages, None)
         requests = await ask(ListRequests(conversation=conversation_of(messages, calls=False)))
         if not requests:

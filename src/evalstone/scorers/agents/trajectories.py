@@ -80,6 +80,8 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
 
     name = "trajectory_accuracy"
     version = 2
+    required_fields = ("trajectory", "expected_trajectory")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"expected_trajectory": ("expected",)}
     interpretation = (
         (1.0, "the expected steps were taken"),
         (0.7, "most expected steps were taken"),
@@ -103,6 +105,8 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "expected", expectation_of(self, "expected"))
+        if self.definition != OURS:
+            object.__setattr__(self, "required_fields", ("trajectory",))
 
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
@@ -373,6 +377,8 @@ class TrajectoryQuality(Defined, TrajectorySource):
 
     name = "trajectory_quality"
     version = 2
+    required_fields = ("trajectory", "expected_trajectory")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"expected_trajectory": ("defaults",)}
     interpretation = (
         (0.95, "everything is as expected"),
         (0.7, "mostly as expected: read which part fell short"),
@@ -395,6 +401,8 @@ class TrajectoryQuality(Defined, TrajectorySource):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
+        if self.definition != OURS:
+            object.__setattr__(self, "required_fields", ("trajectory",))
 
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from evalstone.scorers.sources import TextSource
@@ -31,16 +32,9 @@ class TextCheck(Check, TextSource, ABC):
         ignore_case: Ignore case.
     """
 
-    constant: ClassVar[str] = "expected"
-    """The field with the text for all samples. None means each sample's reference."""
-
     required_fields = ("output", "reference")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": ("expected",)}
     reads_blank = ("output",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if getattr(self, self.constant) is not None:
-            object.__setattr__(self, "required_fields", ("output",))
 
     @abstractmethod
     def check(self, output: str, expected: str) -> Score | Skipped:
@@ -50,5 +44,6 @@ class TextCheck(Check, TextSource, ABC):
         present = self.present({"output": output, "reference": reference})
         if not isinstance(present, dict):
             return present
-        expected: str | None = getattr(self, self.constant)
+        (constant,) = self.supplied_by["reference"]
+        expected: str | None = getattr(self, constant)
         return self.check(output, present["reference"] if expected is None else expected)

@@ -33,7 +33,7 @@ class CallCheck(Check, ABC):
         call = metadata.get("target")
         amount = self.measured(call) if is_mapping(call) else None
         if isinstance(amount, bool) or not isinstance(amount, int | float):
-            return Skipped(f"{self.name} needs {self.reported} of a target's call")
+            return Skipped(self.needs_text(self.required_fields))
         reason = f"The answer took {self.shown(amount)}; the limit is {self.shown(self.limit)}."
         return replace(self.passed(amount <= self.limit, reason), evidence={self.reported: amount})
 
@@ -50,6 +50,7 @@ class Latency(CallCheck, kw_only=False):
 
     name = "latency"
     reported = "seconds"
+    required_fields = ("metadata.target.seconds",)
 
     limit: Annotated[float, Range(0)]
 
@@ -72,6 +73,7 @@ class Cost(CallCheck, kw_only=False):
 
     name = "cost"
     reported = "cost"
+    required_fields = ("metadata.target.cost",)
 
     limit: Annotated[float, Range(0)]
 
@@ -95,6 +97,7 @@ class Tokens(CallCheck, kw_only=False):
     name = "tokens"
     version = 2
     reported = "tokens"
+    required_fields = ("metadata.target.usage",)
 
     limit: Annotated[float, Range(0)]
 

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any
 
 from evalstone._core.declarations import TEXT
-from evalstone._core.display import count, joined
+from evalstone._core.display import count
 from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.json import to_jsonable
 from evalstone._core.read_as import NOTHING, ReadAs
@@ -18,6 +18,7 @@ from evalstone.errors import ConfigError, OutcomeError, invalid, unknown
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import Scorer
+from evalstone.scorers.needs import METADATA
 from evalstone.scorers.reasons import shortened
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Sample, Score, Skipped
@@ -95,7 +96,7 @@ class SampleChecks(Scorer, kw_only=False):
     """
 
     name = "sample_checks"
-    required_fields = ("metadata",)
+    required_fields = (f"{METADATA}{OWN}",)
     case_metadata = (OWN,)
     interpretation = ((1.0, "every check passes"), (0.0, "a check fails"))
     advice = "The reason names the checks that fail. Read those answers."
@@ -113,13 +114,13 @@ class SampleChecks(Scorer, kw_only=False):
     def values(self, sample: Sample) -> dict[str, Any]:
         return {"sample": sample}
 
-    def absent(self, values: Mapping[str, Any]) -> list[str]:
+    def absent(self, values: Mapping[str, Any], sample: Sample | None = None) -> list[str]:
         """The checks, if the sample has none."""
-        return [] if values["sample"].metadata.get(OWN) else [f"{OWN} in metadata"]
+        return [] if values["sample"].metadata.get(OWN) else [*self.required_fields]
 
     async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
         if lacking := self.absent(self.values(sample)):
-            return Skipped(f"{self.name} needs {joined(lacking)}")
+            return Skipped(self.needs_text(lacking))
         return self.scaled(await self.score(ask, sample=sample))
 
     async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from evalstone._core.declarations import Range
 from evalstone._core.matching import matches
@@ -14,6 +14,7 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.scorers.definitions import OURS, SPACE, UNSPACED, DefinedText, Definition, Sides
 from evalstone.scorers.reasons import listed, shortened
+from evalstone.scorers.sources import OF_ALL_MESSAGES
 from evalstone.scorers.text import dice, units
 from evalstone.types import Score
 
@@ -65,6 +66,7 @@ class NotContains(DefinedText, TextCheck, kw_only=False):
     name = "not_contains"
     version = 2
     required_fields = ("output",)
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"output": OF_ALL_MESSAGES}
     definitions = as_in_mastra("0 if the answer contains the text, else 1", SPACE)
 
     expected: str
@@ -144,7 +146,7 @@ class Regex(DefinedText, TextCheck, kw_only=False):
     """
 
     name = "regex"
-    constant = "pattern"
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": ("pattern",)}
     definitions = as_in_mastra("1 if the pattern matches, else 0", UNSPACED)
 
     pattern: str | None = None

@@ -29,7 +29,7 @@ class ToolCheck(CallSource, Check, ABC):
 
     def score(self, *, messages: Sequence[Message]) -> Score | Skipped:
         if not messages:
-            return Skipped(f"{self.name} needs messages")
+            return Skipped(self.needs_text(["messages"]))
         calls = [call for message in messages if message.role == "assistant" for call in message.tool_calls]
         return self.check([call for call in calls if self.include_partial or call.state != "partial"])
 

@@ -67,6 +67,7 @@ class FunctionScorer(CustomScorer, Generic[P, R], kw_only=False):
         object.__setattr__(self, "_fields", fields)
         required = tuple(name for name in fields if parameters[name].default is inspect.Parameter.empty)
         object.__setattr__(self, "required_fields", required)
+        object.__setattr__(self, "_arguments", required)
         if unexpected := [name for name in self.reads_blank if name not in fields]:
             message = f"reads_blank has {unexpected[0]!r}, which is not a parameter of the function"
             raise ConfigError(f"{self.name}: {message}")

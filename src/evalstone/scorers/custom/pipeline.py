@@ -15,8 +15,9 @@ from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, QuestionSpec
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
-from evalstone.scorers.base import JUDGE, is_absent, value_of
+from evalstone.scorers.base import JUDGE, is_absent
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, is_field, template_prompt
+from evalstone.scorers.needs import value_of
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
 STEPS = ("preprocess", "analyze", "score", "reason")

@@ -9,10 +9,11 @@ from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.questions.criteria import WriteCriteria
-from evalstone.scorers.base import Scorer
+from evalstone.scorers.base import Scorer, is_absent
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.needs import METADATA
 from evalstone.scorers.reasons import reason_with
-from evalstone.types import RUBRICS, Criterion, Score, Skipped, parse_criteria, rubric_of
+from evalstone.types import RUBRICS, Criterion, Sample, Score, Skipped, parse_criteria, rubric_of
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
@@ -21,6 +22,8 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
     return all(required or met)
 
 
+_RUBRIC = f"{METADATA}rubric"
+_OTHER_RUBRICS = tuple(METADATA + name for name in RUBRICS if METADATA + name != _RUBRIC)
 _CRITERIA = Rule("a checklist or a list of criteria", lambda _: True, parse_criteria)
 
 
@@ -43,6 +46,9 @@ class Rubric(DefinedText):
     name = "rubric"
     version = 2
     questions = (CheckCriteria,)
+    required_fields = ("output", _RUBRIC)
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {_RUBRIC: _OTHER_RUBRICS}
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {_RUBRIC: ("criteria",)}
     case_metadata = RUBRICS
     interpretation = ((1.0, "every required criterion is met"), (0.0, "a required criterion is not met"))
     advice = (
@@ -65,6 +71,8 @@ class Rubric(DefinedText):
             raise ConfigError(f"{self.name}: generate writes criteria, and criteria has some; leave one of them out")
         if self.generate:
             object.__setattr__(self, "questions", (WriteCriteria, CheckCriteria))
+            own = {**self.alternatives, _RUBRIC: (*_OTHER_RUBRICS, "input")}
+            object.__setattr__(self, "alternatives", own)
 
     def frozen(self) -> Scorer:
         return replace(self, generate=False) if self.generate else self
@@ -72,6 +80,12 @@ class Rubric(DefinedText):
     def check_case(self, metadata: Mapping[str, Any]) -> None:
         if not self.criteria:
             rubric_of(metadata)
+
+    def present(self, values: Mapping[str, Any], sample: Sample | None = None) -> dict[str, Any] | Score | Skipped:
+        present = super().present(values, sample)
+        if isinstance(present, Skipped) and not is_absent(values["output"]):  # it is the rubric that is absent
+            return self.undefined(present.reason)
+        return present
 
     async def score(
         self,
@@ -92,8 +106,7 @@ class Rubric(DefinedText):
         if written:
             criteria = await written_criteria(ask, input or "", reference)
         if not criteria:
-            lacks = "an input to write them for" if self.generate else "a rubric in metadata"
-            return self.undefined(f"{self.name} needs criteria, or {lacks}")
+            return self.undefined(self.needs_text([_RUBRIC]))
         descriptions = tuple(criterion.description for criterion in criteria)
         verdicts = await ask(CheckCriteria(criteria=descriptions, task=input or "", answer=output))
         value = self.scale if meets(criteria, [v.met for v in verdicts]) else 0.0

@@ -76,11 +76,11 @@ class ContextPrecision(DefinedText, ContextScorer):
         super().__post_init__()
         require_passages(self)
 
-    def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
-        passages = super().passages_for(sample)
-        if self.context_from is not None and not passages:
+    async def _extracted(self, sample: Sample) -> Sample:
+        extracted = await super()._extracted(sample)
+        if not extracted.context:
             raise OutcomeError(f"{self.name}: context_from returned no passages for sample {sample.id!r}")
-        return passages
+        return extracted
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from evalstone._core.declarations import TEXT, Range
-from evalstone._core.display import joined
-from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.needs import METADATA
 from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped
 
@@ -47,6 +46,11 @@ class NoiseSensitivity(DefinedText):
     name = "noise_sensitivity"
     version = 2
     questions = (JudgeRobustness,)
+    required_fields = ("input", "output", "reference", f"{METADATA}{NOISY_QUERY}")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "reference": ("baseline",),
+        f"{METADATA}{NOISY_QUERY}": (NOISY_QUERY,),
+    }
     case_metadata = (NOISY_QUERY,)
     interpretation = (
         (0.8, "the noise had almost no effect"),
@@ -99,13 +103,8 @@ class NoiseSensitivity(DefinedText):
         reference: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Score | Skipped:
-        baseline = reference if self.baseline is None else self.baseline
-        noisy = (metadata or {}).get(NOISY_QUERY) if self.noisy_query is None else self.noisy_query
-        if isinstance(noisy, str) and is_blank(noisy):
-            noisy = None
-        if baseline is None or noisy is None:
-            absent = ["a baseline (or reference)"] * (baseline is None) + ["noisy_query in metadata"] * (noisy is None)
-            return Skipped(f"{self.name} needs {joined(absent)}")
+        baseline = reference or "" if self.baseline is None else self.baseline
+        noisy: Any = (metadata or {}).get(NOISY_QUERY) if self.noisy_query is None else self.noisy_query
         texts = {"the question": input, "the answer": output, "the baseline": baseline, "the noisy question": noisy}
         for label, text in texts.items():
             if not isinstance(text, str) or not text:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.scorers.base import Scorer
+from evalstone.scorers.needs import root_of
 from evalstone.scorers.sources import TextSource
 from evalstone.types import Sample, Score, Skipped
 
@@ -52,8 +53,8 @@ class CodeScorer(Scorer, ABC):
         """
         if unexpected := [name for name in columns if name not in self._fields]:
             raise ConfigError(f"{self.name} takes the columns {', '.join(self._fields)}, not {', '.join(unexpected)}")
-        if absent := [name for name in self.required_fields if name not in columns]:
-            raise ConfigError(f"{self.name} needs the column {' and the column '.join(absent)}")
+        if absent := [root_of(need.field) for need in self.needs if not need.within(columns)]:
+            raise ConfigError(f"{self.name} needs the column {' and the column '.join(dict.fromkeys(absent))}")
         try:
             cells = {name: column_of(name, column) for name, column in columns.items()}
         except ConfigError as error:

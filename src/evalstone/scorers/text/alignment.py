@@ -67,6 +67,8 @@ class PromptAlignment(DefinedText):
     name = "prompt_alignment"
     version = 2
     questions = (JudgeAlignment,)
+    required_fields = ("output", "input")
+    alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"input": ("instructions",)}
     interpretation = (
         (0.9, "the answer does what was asked"),
         (0.7, "the answer has small gaps"),
@@ -92,6 +94,14 @@ class PromptAlignment(DefinedText):
     mode: AlignmentMode = "both"
     history: Annotated[int, Range(0)] = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode != "both":
+            object.__setattr__(self, "required_fields", ("output", "input" if self.mode == "user" else "instructions"))
+            texts = self.alternatives.items()
+            alone = {name: tuple(other for other in others if other != "instructions") for name, others in texts}
+            object.__setattr__(self, "alternatives", alone)
+
     async def score(
         self,
         ask: Ask,
@@ -104,8 +114,7 @@ class PromptAlignment(DefinedText):
         request = input if self.mode != "system" else None
         system = instructions if self.mode != "user" else None
         if request is None and system is None:
-            needed = {"user": "input", "system": "instructions", "both": "input or instructions"}
-            return Skipped(f"{self.name} needs {needed[self.mode]}")
+            return Skipped(self.needs_text(self.required_fields[1:]))
         if not request and not system:
             raise OutcomeError(f"{self.name}: the prompt to judge by is empty")
         if not output:
@@ -151,6 +160,8 @@ class InstructionAlignment(DefinedText):
 
     name = "instruction_alignment"
     questions = (JudgeInstructions,)
+    required_fields = ("output", "instructions")
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"instructions": ("instructions",)}
     interpretation = (
         (0.9, "the instructions are followed"),
         (0.6, "some instructions are not followed"),
@@ -179,8 +190,6 @@ class InstructionAlignment(DefinedText):
         self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None
     ) -> Score | Skipped:
         expected = tuple(self.instructions) or lines_of(instructions or "")
-        if not expected:
-            return Skipped(f"{self.name} needs instructions")
         verdicts = await ask(JudgeInstructions(instructions=expected, request=input or "", answer=output))
         share = followed_share(verdicts)
         if share is None:

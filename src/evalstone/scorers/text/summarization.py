@@ -72,6 +72,7 @@ class Summarization(DefinedText):
 
     source: Annotated[str | None, TEXT] = None
     extractors: ClassVar[Mapping[str, str]] = {"input": "source_from"}
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"input": ("source", "source_from")}
     source_from: Annotated[Callable[[Sample], str | Awaitable[str]] | None, FUNCTION_OF_SAMPLE] = None
     max_questions: Annotated[float, Range(1)] = 10
 

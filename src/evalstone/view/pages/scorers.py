@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone.report.csv import csv_rows
 from evalstone.report.view import HIGHER, LOWER
 from evalstone.scorers.described import Described, built_in, built_in_named
+from evalstone.scorers.needs import described_needs
 from evalstone.types import StoredScorer
 from evalstone.types.scorer_names import without_fingerprints
 from evalstone.view.addresses import CSV, JSON, dataset_address, run_address, scorer_address
@@ -159,7 +160,7 @@ def _row(known: Known) -> ScorerRow:
         scorer_address(known.name),
         known.name,
         known.summary,
-        "" if described is None else ", ".join(described.scorer.required_fields) or "set by its parameters",
+        "" if described is None else described_needs(described.needs),
         known.direction or "that of the scorer",
         "" if described is None or described.applies_another else str(len(described.questions)),
         f"{len(known.used):,}",
@@ -170,7 +171,7 @@ def _row(known: Known) -> ScorerRow:
 
 def _csv(known: Iterable[Known]) -> Iterable[str]:
     header = (
-        "scorer", "summary", "built_in", "required_fields", "direction", "judge_calls", "runs", "last_run", "started",
+        "scorer", "summary", "built_in", "needs", "direction", "judge_calls", "runs", "last_run", "started",
         "dataset", "mean", "low", "high", "scale",
     )  # fmt: skip
     rows: list[tuple[Any, ...]] = []
@@ -232,6 +233,7 @@ def scorer_page(library: Library, request: Request) -> Response:
         described=described,
         description="" if described is not None or known.last is None else known.last.scorer.description,
         direction=known.direction,
+        needs="" if described is None else described_needs(described.needs),
         signature="" if described is None else described.signature,
         parameters=[
             (each.name, "required" if each.default is MISSING else repr(each.default), each.allowed, each.description)
