@@ -95,9 +95,9 @@ __all__ = [
     "WriteError",
 ]
 
-ErrorKind: TypeAlias = Literal["unknown", "invalid", "missing", "repeated", "dependency", ""]
+ErrorKind: TypeAlias = Literal["unknown", "invalid", "missing", "repeated", "dependency", "unrecognized", ""]
 """What is wrong: a name that nothing has, a value that must be another, a thing that isn't there, one that is there
-twice, or a library that isn't installed; "" for anything else."""
+twice, a library that isn't installed, or data without a column that is a field; "" for anything else."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class EvalstoneError(Exception):
     other's:
 
     kind: "unknown" (a name that nothing has), "invalid" (a value that must be another), "missing", "repeated",
-    "dependency" (a library that isn't installed), or "".
+    "dependency" (a library that isn't installed), "unrecognized" (no column of the data is a field), or "".
     field: the name of the setting, column or other thing that is invalid, missing or repeated; of an unknown name, what
     it should be the name of ("scorer").
     value: the unknown name, or the invalid or repeated value; of anything but text, numbers, true and false, its repr,

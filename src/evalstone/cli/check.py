@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import evalstone
@@ -13,8 +10,6 @@ from evalstone.cli import options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs
 from evalstone.cli.output import formats, present, prints_to_stderr
-from evalstone.compat.imports.reading import tool_of
-from evalstone.results.data_check import DataCheck
 from evalstone.results.endings import ExitCode
 
 
@@ -37,20 +32,6 @@ def check(
     """
     with prints_to_stderr():
         result = evalstone.check(data, map=map, split=split, encoding=encoding, sheet=sheet)
-    result = _with_import(data, result)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.OK if result.passed else ExitCode.CHECK_FAILED
-
-
-def _with_import(data: str, result: DataCheck) -> DataCheck:
-    """The check of a file, which says if the file has the scores of another tool."""
-    path = Path(data).expanduser()
-    if not path.is_file() or not (tool := tool_of(path)):
-        return result
-    said = f"the file has results of {tool}; to keep their scores, import it"
-    return replace(
-        result,
-        remarks=(*result.remarks, said),
-        commands=(f"evalstone import {shlex.quote(data)}", *result.commands),
-    )

@@ -168,7 +168,7 @@ def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCr
                 dataset = evalstone.load(config.data, **reading.to_dict())
             say_found(found)
         except DataError as error:
-            if not is_file(config.data):
+            if error.advice or not is_file(config.data):
                 raise
             command = f"evalstone check {shlex.quote(config.data)}"
             raise error.advised(f"{command} lists all problems of the file") from None

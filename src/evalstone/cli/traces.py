@@ -87,7 +87,6 @@ def traces(
     """List the samples in a file of traces, or create a dataset from them."""
     from evalstone._core.atomic_files import check_writable
     from evalstone.collect.export import has_traces
-    from evalstone.datasets.columns import UNRECOGNIZED
     from evalstone.datasets.stored import write_samples
 
     choice = Choice.of(where or [], since, until)
@@ -100,7 +99,7 @@ def traces(
     try:
         dataset = evalstone.load(file)
     except DataError as error:
-        if UNRECOGNIZED not in str(error):
+        if error.kind != "unrecognized":
             raise
         raise DataError(
             f"{named(file)} contains neither traces (OTLP export requests, with resourceSpans or resourceLogs, or "

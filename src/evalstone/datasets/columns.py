@@ -96,7 +96,6 @@ because in a deepeval row with both, `context` is the ideal context.
 
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory", "turns"))
 """A row must have at least one of these fields."""
-UNRECOGNIZED = "no column is recognized"
 _EXAMPLES = ("input", "output", "context", "reference")
 """The fields that an example of a mapping may name."""
 EXACT = frozenset(("group", "weight"))
@@ -361,11 +360,12 @@ class Columns:
                 hint = f"did you mean {' or '.join(map(named, near))}?" if near else f"columns: {shortlist(columns)}"
                 raise DataError(f"no row has the column {column!r}, mapped to {field}; {hint}")
         if columns and (CONTENT | {"metadata"}).isdisjoint(self.became.values()) and GOAL not in columns:
-            raise DataError(
-                f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
-                "is needed; map a column to a field",
+            parts = (
+                f"no column is recognized (columns: {shortlist(columns)}); input, output, context, reference, messages "
+                "or turns is needed; map a column to a field",
                 *((", for example ", self._example()) if self._texts else (" with ", Setting("map"))),
             )
+            raise DataError(Problem(parts, "unrecognized", known=tuple(columns)))
 
 
 _MESSAGES = (
@@ -378,10 +378,7 @@ _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
         "each row is an article of SQuAD, and a sample is a question; save a row for each question, with its context "
         "and its answers"
     ),
-    ("evalId", "results"): (
-        "these are results of promptfoo, whose rows are in results.results; `evalstone import` makes runs of them, "
-        "with their scores"
-    ),
+    ("evalId", "results"): ("these are results of promptfoo, whose rows are in results.results"),
 }
 """Columns of rows that are no samples, and what the rows are."""
 

@@ -27,6 +27,7 @@ from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import cautions, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.identity import Version, made_unique, used_id, version_of, with_unique_ids
+from evalstone.datasets.other_tools import advising_import
 from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, TableLike, is_table, memory_rows, numbered, table_rows
@@ -132,6 +133,17 @@ def load(
             can't be imported or returns no samples.
         MissingDependency: The file is Parquet or Excel, and pyarrow or python-calamine is not installed.
     """
+    with advising_import(source):
+        return _loaded(source, map, split, encoding, sheet)
+
+
+def _loaded(
+    source: Samples,
+    map: ColumnMapping | None,
+    split: Mapping[str, str] | None,
+    encoding: str | None,
+    sheet: str | None,
+) -> Dataset:
     reader = RowReader(map, split=split)
     is_file = isinstance(source, str | os.PathLike) and not names_code(source) and source != "-"
     if not is_file and (encoding is not None or sheet is not None):

@@ -117,8 +117,8 @@ class DataCheck(Shown):
     first: tuple[Mapping[str, str], ...]
     """The texts of the first samples, by field."""
     commands: tuple[str, ...]
-    """Commands that score the data, if there are no problems, a scorer for it, and a file. The command line puts before
-    them what imports the scores of another tool."""
+    """Commands that score the data, if there are no problems, a scorer for it, and a file; before them, what imports
+    the scores of another tool."""
 
     def __repr__(self) -> str:
         return f"<DataCheck {self.source}: {count(self.samples, 'sample')}, {count(self.n_problems, 'problem')}>"

@@ -23,7 +23,7 @@ from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone._core.names import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.cells import native, read_id, unpacked
-from evalstone.datasets.columns import UNRECOGNIZED, ColumnMapping
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.lost_types import is_sheet_error
@@ -282,7 +282,7 @@ def read_labels(
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:
         message, parts = str(error), (error,)
-        if data is None and UNRECOGNIZED in message:
+        if data is None and error.kind == "unrecognized":
             hint = "; if it has only ids and labels, name the samples with "
             parts = (message.partition(";")[0], Hint.of(hint, Setting("data", "FILE")))
         raise DataError("" if message.startswith(source_name) else f"{source_name}: ", *parts) from None

@@ -7,7 +7,7 @@ import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,9 +20,10 @@ from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
-from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, UNRECOGNIZED, ColumnMapping, field_of, similar_field
+from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of, similar_field
 from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, find_all, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
+from evalstone.datasets.other_tools import advising_import, import_command, tool_of
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
@@ -91,7 +92,13 @@ def check(
         DataError: There is no such file, or its name has an unknown suffix.
         ConfigError: As for `load`.
     """
-    return _Inspection(map, split, encoding, sheet).of(source)
+    with advising_import(source):
+        result = _Inspection(map, split, encoding, sheet).of(source)
+    if not (tool := tool_of(source)):
+        return result
+    said = f"the file has results of {tool}; to keep their scores, import it"
+    command = import_command(os.fspath(cast("str", source)))
+    return replace(result, remarks=(*result.remarks, said), commands=(command, *result.commands))
 
 
 @dataclass
@@ -164,7 +171,7 @@ class _Inspection:
         try:
             reader.columns.check()
         except DataError as error:
-            self.recognized = not str(error).startswith(UNRECOGNIZED)
+            self.recognized = error.kind != "unrecognized"
             self._refuse("", error)
         if not self.rows and not self.n_problems:
             self._refuse("", DataError("there are no samples"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import tracemalloc
 from dataclasses import replace
@@ -436,3 +437,33 @@ def test_a_dataset_without_scores_is_told_what_scores_it(tmp_path: Path, name: s
         import_results(tmp_path / name, ledger=None)
     command = str(raised.value).partition(", see ")[2]
     assert shlex.split(command) == ["evalstone", "check", str(tmp_path / name)]
+
+
+@pytest.mark.parametrize(
+    ("file", "tool"),
+    [("inspect/two.eval", "inspect"), ("mlflow/result.csv", "mlflow"), ("langsmith/results.csv", "langsmith")],
+)
+def test_data_that_are_results_of_another_tool_say_how_to_import_them(file: str, tool: str) -> None:
+    path = str(Path(__file__).parent / file)
+    told = re.escape(f"it has results of {tool}: evalstone import {path}, or import_results({path!r})")
+    with pytest.raises(DataError, match=told):
+        es.load(path)
+    with pytest.raises(DataError, match=told):
+        es.evaluate(path, "json_valid", ledger=None)
+
+
+def test_a_check_names_the_command_that_imports_the_scores() -> None:
+    path = str(Path(__file__).parent / "ragas" / "results.csv")
+    checked = es.check(path)
+    assert checked.commands[0] == f"evalstone import {path}"
+    assert any("results of ragas" in remark for remark in checked.remarks)
+
+
+def test_data_without_a_known_column_are_told_by_the_kind_of_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text('{"foo": "a"}\n')
+    with pytest.raises(DataError) as caught:
+        es.load(path)
+    assert (caught.value.kind, caught.value.known) == ("unrecognized", ("foo",))
+    assert str(caught.value).startswith(f"{path}: no column is recognized (columns: foo)")
+    assert not es.check(path).scorers
