@@ -10,7 +10,7 @@ import operator
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from evalstone._core.garbage import give_back
 from evalstone._core.packed_texts import PackedTexts
@@ -334,8 +334,8 @@ class Columns:
             return range(rows.start // step, rows.start // step + len(rows))
         if len(rows) >= LARGE:
             np: Any = importlib.import_module("numpy")
-            cells = np.frombuffer(self._cells, np.int64) if self._cells else np.arange(len(self._kinds))
-            return _array(cells[index_of(rows)] // step)
+            index = index_of(rows) if self._cells or not isinstance(rows, range) else np.asarray(rows)
+            return _array((np.frombuffer(self._cells, np.int64)[index] if self._cells else index) // step)
         return array("q", [(self._cells[row] if self._cells else row) // step for row in rows])
 
     def keys(self, rows: Sequence[int]) -> Sequence[str]:
@@ -361,6 +361,14 @@ class Columns:
         if not any(map(math.isnan, values)):
             return values
         return [None if math.isnan(value) else value for value in values]
+
+    def known_values(self, scorer: str) -> Sequence[float]:
+        """The values of the entries of one scorer that have a score, in the order of the records."""
+        rows = self.rows(scorer)
+        if len(rows) >= LARGE:
+            known = PackedScores(PackedScores(self._values).array[index_of(rows)]).known
+            return cast("Sequence[float]", known)
+        return [value for value in self.values(rows) if value is not None]
 
     def kind(self, row: int) -> OutcomeKind:
         """What a row has."""
@@ -490,7 +498,11 @@ class Columns:
         """Which cases have a score of a scorer, as an array of numpy."""
         np: Any = importlib.import_module("numpy")
         found = np.zeros(self.size, np.bool_)
-        found[index_of(self.cases(self.rows(scorer, ("score",))))] = True
+        if self._cells:
+            found[index_of(self.cases(self.rows(scorer, ("score",))))] = True
+        else:
+            own = np.frombuffer(self._kinds, np.uint8)[self._numbers[scorer] :: len(self._scorers)]
+            found[: len(own)] = own == _CODES["score"]
         return found
 
     @property

@@ -89,8 +89,11 @@ class PairedScorers:
 
     def build(self, ours: ScorerInfo, theirs: ScorerInfo) -> PairedScores:
         """The scores of one scorer in both runs, which may have scored no sample in both."""
-        give_back(len(self._runs[0].records))  # what those of the last one took
-        return paired_scores(*self._runs, ours, theirs, self.pairing, self._missing, by_trial=self._by_trial)
+        records = len(self._runs[0].records)
+        give_back(records)  # what those of the last one took
+        pair = paired_scores(*self._runs, ours, theirs, self.pairing, self._missing, by_trial=self._by_trial)
+        give_back(records)  # what it took to build them
+        return pair
 
     def __iter__(self) -> Iterator[PairedScores]:
         for infos in self.scorers:
@@ -273,6 +276,7 @@ def _unpaired_scorers(
     for ours, theirs in scorers:
         give_back(len(a.records))  # what those of the last one took
         pair = unpaired_scores(a, b, ours, theirs, missing)
+        give_back(len(a.records))  # what it took to build them
         if pair.units:
             yield pair
         del pair  # the scores of the next one may be large, too

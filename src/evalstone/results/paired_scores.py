@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -146,9 +147,9 @@ class PairedScores(OfScorer):
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""
-        members: dict[str, list[int]] = {}
+        members: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
         for row, sample in enumerate(self.samples):
-            members.setdefault(keys.get(sample, ABSENT), []).append(row)
+            members[keys.get(sample, ABSENT)].append(row)
         for key in sorted(members, key=slice_order):
             yield key, replace(self._only(members[key]), unpaired=0)
 

@@ -11,15 +11,15 @@ apart that begin in the same way, and only if both runs have the same ones.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from evalstone._core.display import count, excerpt, shortlist
 from evalstone._core.front_ends import Setting, WordingPart
-from evalstone._core.json import content_hash
 from evalstone._core.packed_texts import PackedTexts
 from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
@@ -79,10 +79,51 @@ class Pairing:
 class _Asked(NamedTuple):
     """What a sample asked, as hashes."""
 
-    opening: str
+    opening: bytes
     """The reference, and the input or the user's first message. Nothing here can depend on an answer."""
-    whole: str
+    whole: bytes
     """The same with everything that the user said."""
+
+
+@dataclass
+class _Questions:
+    """What the samples of a run asked. Millions of these fit into memory, so of a sample that nobody else begins like,
+    there is no more than its name."""
+
+    by_opening: dict[bytes, str | list[str]] = field(default_factory=dict[bytes, "str | list[str]"])
+    """The sample that begins in a way, or the samples, in their order."""
+    wholes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """By sample, all that it asked, if that is more than how it begins."""
+    with_ids: list[str] = field(default_factory=list[str])
+    """The samples that are paired by their own IDs."""
+    trials: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """The trials of each sample that has some."""
+    size: int = 0
+    """The number of samples that aren't paired by ID."""
+    silent: int = 0
+    """How many of them ask nothing."""
+
+    def add(self, name: str, asked: _Asked | None) -> None:
+        """Add a sample that isn't paired by ID."""
+        self.size += 1
+        if asked is None:
+            self.silent += 1
+            return
+        if asked.whole != asked.opening:
+            self.wholes[name] = asked.whole
+        known = self.by_opening.setdefault(asked.opening, name)
+        if isinstance(known, list):
+            known.append(name)
+        elif known is not name:
+            self.by_opening[asked.opening] = [known, name]
+
+    def groups(self, opening: bytes) -> dict[bytes, list[str]]:
+        """The samples that begin in a way, by all that they asked."""
+        known = self.by_opening.get(opening, [])
+        groups: dict[bytes, list[str]] = {}
+        for name in [known] if isinstance(known, str) else known:
+            groups.setdefault(self.wholes.get(name, opening), []).append(name)
+        return groups
 
 
 def pair_samples(a: Run, b: Run) -> Pairing:
@@ -151,28 +192,30 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
 
     why: NO_IDS or TRACES.
     """
-    (first, _), (second, trials) = (_read(run, by_id=why == NO_IDS) for run in (a, b))
+    first, second = (_read(run, by_id=why == NO_IDS) for run in (a, b))
     for place, asked in (("first", first), ("second", second)):
-        if silent := sum(one is None for one in asked.values()):
+        if asked.silent:
             raise ConfigError(
-                f"{WITHOUT_IDS[why]}, and {silent:,} of {count(len(asked), 'sample')} of the {place} run have no "
+                f"{WITHOUT_IDS[why]}, and {asked.silent:,} of {count(asked.size, 'sample')} of the {place} run have no "
                 "input, reference or turns to pair them by. ",
                 *id_hint(a, b),
             )
-    partners = {name: name for name in trials if name not in second}
-    ours, theirs = _by_opening(first), _by_opening(second)
+    partners = {name: name for name in second.with_ids}
     unclear: list[str] = []
     in_order = 0
-    for opening, one in ours.items():
-        other = theirs.get(opening, {})
-        if {whole: len(names) for whole, names in one.items()} == {whole: len(names) for whole, names in other.items()}:
-            for whole, names in one.items():
-                partners.update(zip(other[whole], names, strict=True))
-                in_order += len(names) if len(names) > 1 else 0
-        elif _only(one) and _only(other):
-            partners[_only(other)] = _only(one)
-        elif other:
-            unclear.append(next(iter(one.values()))[0])
+    for opening, ours in first.by_opening.items():
+        theirs = second.by_opening.get(opening)
+        if isinstance(ours, str) and isinstance(theirs, str):
+            partners[theirs] = ours
+        elif theirs is not None:
+            one, other = first.groups(opening), second.groups(opening)
+            sizes, other_sizes = ({whole: len(names) for whole, names in each.items()} for each in (one, other))
+            if sizes == other_sizes:
+                for whole, names in one.items():
+                    partners.update(zip(other[whole], names, strict=True))
+                    in_order += len(names) if len(names) > 1 else 0
+            else:
+                unclear.append(next(iter(one.values()))[0])
     if unclear:
         raise ConfigError(
             f"{WITHOUT_IDS[why]}, and it is not clear which samples belong together: "
@@ -184,24 +227,31 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
     notes = [note("paired_by_question", "warning", because=why)]
     if in_order:
         notes.append(note("paired_in_order", "warning", samples=in_order))
-    for theirs_key, our_key in list(partners.items()):
-        for trial in trials[theirs_key]:
-            partners[case_key(theirs_key, trial)] = case_key(our_key, trial)
+    for name, trials in second.trials.items():
+        if (ours := partners.get(name)) is not None:
+            partners |= {case_key(name, trial): case_key(ours, trial) for trial in trials}
     return Pairing(partners, tuple(notes))
 
 
-def _read(run: Run, *, by_id: bool) -> tuple[dict[str, _Asked | None], dict[str, list[int | None]]]:
-    """What each sample asked (None if nothing), and the trials of every sample. by_id: leave out samples that have an
-    ID of their own, which pairs them."""
-    asked: dict[str, _Asked | None] = {}
-    trials: dict[str, list[int | None]] = {}
+def _read(run: Run, *, by_id: bool) -> _Questions:
+    """What each sample asked. by_id: leave out samples that have an ID of their own, which pairs them."""
+    found = _Questions()
     by_user = run.target is not None and bool(run.target.user)
     for sample in run.samples or ():
-        trials.setdefault(sample.id, []).append(sample.trial)
-        if sample.id not in asked and not (by_id and sample.has_own_id):
+        name = sample.id
+        if sample.trial is not None:
+            trials = found.trials.setdefault(name, [])
+            trials.append(sample.trial)
+            if trials[1:]:
+                continue
+        if by_id and sample.has_own_id:
+            found.with_ids.append(name)
+        elif by_user:
             # A simulated user's words depend on the answers. The default ID is a hash from before the conversation.
-            asked[sample.id] = _Asked(sample.id, sample.id) if by_user else _asked(sample)
-    return asked, trials
+            found.add(name, _Asked(name.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")))
+        else:
+            found.add(name, _asked(sample))
+    return found
 
 
 def _asked(sample: Sample) -> _Asked | None:
@@ -212,8 +262,12 @@ def _asked(sample: Sample) -> _Asked | None:
     if not said and not any(references):
         return None
     references = [None if text is None else _normalized(text) for text in references]
-    opening = content_hash([said[:1], references])
-    return _Asked(opening, opening if len(said) < 2 else content_hash([said, references]))
+    opening = _hash(said[:1], references)
+    return _Asked(opening, opening if len(said) < 2 else _hash(said, references))
+
+
+def _hash(*texts: Sequence[str | None]) -> bytes:
+    return hashlib.blake2b(repr(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _said(sample: Sample) -> Sequence[str]:
@@ -233,21 +287,6 @@ def _normalized(text: str) -> str:
 
 def _filled(text: str | None) -> TypeGuard[str]:
     return text is not None and not is_blank(text)
-
-
-def _by_opening(asked: Mapping[str, _Asked | None]) -> dict[str, dict[str, list[str]]]:
-    """The samples by how they begin, then by all that they asked."""
-    groups: dict[str, dict[str, list[str]]] = {}
-    for name, one in asked.items():
-        if one is not None:
-            groups.setdefault(one.opening, {}).setdefault(one.whole, []).append(name)
-    return groups
-
-
-def _only(group: Mapping[str, list[str]]) -> str:
-    """The only sample of a group; "" if it has several."""
-    names = [name for of in group.values() for name in of]
-    return names[0] if len(names) == 1 else ""
 
 
 def _question(run: Run, name: str) -> str:

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, overload
 
 from evalstone._core.display import count, escaped
 from evalstone._core.front_ends import Setting
@@ -48,7 +48,7 @@ from evalstone.results.summary import (
     ScorerSummary,
 )
 from evalstone.stats.exact_sum import ExactSum
-from evalstone.stats.packed_scores import PackedScores, exact_total
+from evalstone.stats.packed_scores import exact_total
 from evalstone.types import Failed, Record, Skipped, case_key
 
 BLOCKS, CALLS = "blocks", "calls"
@@ -293,7 +293,7 @@ class RecordBlocks(StoredRecords):
         columns = self._columns
         if not self._checked:
             for info in self.scorers:
-                self._check_sum(info, _scored(columns, info.signature))
+                self._check_sum(info, columns.known_values(info.signature))
             self._checked = True
         return columns
 
@@ -340,7 +340,7 @@ class RecordBlocks(StoredRecords):
                 for reason in (reason for signature, _, reason in self.missing() if signature == info.signature):
                     if reason in total.reasons or len(total.reasons) < MAX_REASONS:
                         total.reasons[reason] += 1
-            values = _scored(self._columns, info.signature)
+            values = self._columns.known_values(info.signature)
             self._check_sum(info, values)
             found.append(total.summary(info, values, *_clusters(self._columns, info.signature)))
         self._checked = True
@@ -558,14 +558,6 @@ def _calls_of(block: _Block, file: Location, first: int, end: int) -> Any:
 
 
 # ---- Columns from Arrow ----
-
-
-def _scored(columns: Columns, signature: str) -> Sequence[float]:
-    """The values of a scorer."""
-    values = columns.values(columns.rows(signature))
-    if isinstance(values, PackedScores):
-        return cast("Sequence[float]", values.known)
-    return [value for value in values if value is not None]
 
 
 def _clusters(columns: Columns, signature: str) -> tuple[Sequence[int] | None, _Weights | None]:

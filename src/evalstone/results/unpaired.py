@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -57,13 +59,15 @@ def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missin
 
 def _units(scores: Scores) -> int:
     """The number of independent samples or groups with a score."""
+    from evalstone.stats._arrays import has_value  # noqa: PLC0415 - numpy
+
     if (labels := scores.labels) is None:
-        return len(scores.known_values)
+        return int(has_value(scores.values).sum())
     return len({label for label, value in zip(labels, scores.values, strict=True) if value is not None})
 
 
 def _by_key(scores: Scores, keys: Mapping[str, str]) -> dict[str, Scores]:
-    members: dict[str, list[int]] = {}
+    members: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     for row, name in enumerate(scores.names):
-        members.setdefault(keys.get(name, ABSENT), []).append(row)
+        members[keys.get(name, ABSENT)].append(row)
     return {key: scores.at(rows) for key, rows in members.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -100,12 +100,11 @@ def filled(values: Sequence[float | None], instead: float) -> Sequence[float]:
     return [instead if value is None else value for value in values]
 
 
-def both_ends(ends: Sequence[Ends]) -> tuple[Floats, Floats]:
-    """The lowest values, and the highest ones."""
+def both_ends(ends: Sequence[Ends]) -> Iterator[Floats]:
+    """The lowest values, and then the highest ones, so that who takes them needn't have both in memory."""
     if isinstance(ends, PackedEnds):
-        return ends.side(0), ends.side(1)
-    lowest, highest = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-    return lowest, highest
+        return map(ends.side, (0, 1))
+    return iter(np.array(ends, dtype=np.float64).reshape(-1, 2).T)
 
 
 def differ(ends: Sequence[Ends]) -> Mask:

@@ -183,7 +183,8 @@ class _RunMean:
         ) -> BoundedMean:
             return WeightedMean.of_units(of, 0.0, scale, groups=groups, weights=weights)
 
-        known = mean(scores, known_groups, known_weights)
+        known, n = mean(scores, known_groups, known_weights), len(scores)
+        del scores  # which may be large, too
         if ends is None:
             ends = [ends_of(value, scale) for value in values]
         lowest = highest = known
@@ -194,9 +195,9 @@ class _RunMean:
                 for side in both_ends(ends)
             )
         return cls(
-            n=len(scores),
+            n=n,
             missing=missing,
-            units=len(scores) if known_groups is None else len(set(known_groups)),
+            units=n if known_groups is None else len(set(known_groups)),
             effective=effective_number(known_weights),
             known=known,
             lowest=lowest,
