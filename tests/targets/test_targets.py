@@ -6,13 +6,16 @@ import asyncio
 import importlib
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstone import Failed, Limits, Run, Sample, Score, Scorer, Skipped, evaluate
+from evalstone.datasets import Dataset
 from evalstone.errors import ConfigError, TargetUnavailable
+from evalstone.run.planning import plan_for
 from evalstone.targets import Answer, FunctionTarget, parse_target
 from evalstone.types import Message, Record, Usage, note
 
@@ -46,6 +49,24 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
     assert run.target is not None
     assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)
     assert ["1912" in (sample.output or "") for sample in run.samples or ()] == [n == 3 for n in range(6)]
+
+
+class Counted(Dataset):
+    """Counts how often all of its samples were read."""
+
+    def __iter__(self) -> Iterator[Sample]:
+        yield from super().__iter__()
+        READ.append(self.name)
+
+
+READ: list[str] = []
+
+
+def test_a_dataset_is_read_once_to_check_it_for_a_target() -> None:
+    samples = [Sample(id="a", input="q", output="old"), Sample(id="b", input="r")]
+    plan = plan_for(Counted(samples, "counted"), BORN, target=lambda *, input: "1815", judge="lexical")
+    plan.check()
+    assert (plan.cases_for_target.replaced, READ) == (1, ["counted"])
 
 
 def test_a_run_says_how_many_outputs_of_the_data_the_answers_replace() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from evalstone.errors import DataError
 
@@ -39,7 +39,7 @@ def advising_import(source: Any) -> Generator[None]:
         yield
     except DataError as error:
         if not error.advice and (tool := tool_of(source)):
-            path: str = os.fspath(source)
+            path = os.fspath(cast("str", source))
             error.advised(
                 f"it has results of {tool}: {import_command(path)}, or import_results({path!r}), makes runs of them, "
                 "with their scores"

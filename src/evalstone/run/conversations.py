@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import last_text
@@ -23,6 +24,7 @@ from evalstone.questions.base import Question
 from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.session import AskScope, Session
 from evalstone.run.user_code import failed
+from evalstone.scorers.base import is_absent
 from evalstone.targets import Answer, Target, absent
 from evalstone.targets.answers import own_metadata
 from evalstone.targets.base import conversation
@@ -66,6 +68,37 @@ def said_first(sample: Sample, user: User | None) -> str | None:
     if sample.turns:
         return sample.turns[0].input
     return conversation(sample)[-1].content if user is not None and is_open(sample) else None
+
+
+@dataclass
+class CasesForTarget:
+    """What the samples of a dataset have for a target."""
+
+    reserved: Sample | None = None
+    """The first one that has something else in its metadata where a run keeps what the call of its target took."""
+    has_turns: bool = False
+    """Whether one has several turns."""
+    contradicting: Sample | None = None
+    """The first one whose input isn't what the user says first."""
+    unanswerable: str = ""
+    """Why the target can't be called with the first sample that it can't be called with."""
+    answerable: bool = False
+    """Whether it can be called with one."""
+    replaced: int = 0
+    """The number of samples with an output, which the target's answer replaces."""
+
+    def add(self, sample: Sample, target: Target, user: User | None) -> None:
+        """Add a sample."""
+        # A mapping is what an earlier run kept there.
+        if self.reserved is None and not is_mapping(sample.metadata.get("target", {})):
+            self.reserved = sample
+        self.has_turns = self.has_turns or len(sample.turns) > 1
+        if self.contradicting is None and (first := said_first(sample, user)) is not None:
+            self.contradicting = None if sample.input in (None, first) else sample
+        if not self.answerable:
+            problem = unanswerable(target, user, sample)
+            self.answerable, self.unanswerable = not problem, self.unanswerable or problem
+        self.replaced += not is_absent(sample.output)
 
 
 def is_conversation(sample: Sample, user: User | None) -> bool:

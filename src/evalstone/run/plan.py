@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from evalstone._core.code_identity import code_files, is_own_code, program_hash
 from evalstone._core.declarations import Rule, check_settings
@@ -32,6 +32,9 @@ from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target
 from evalstone.targets.users import FunctionUser, User
 from evalstone.types import RunKind, Sample
+
+if TYPE_CHECKING:
+    from evalstone.run.conversations import CasesForTarget
 
 WAITING = "waiting for "
 """The prefix of the stop reason of a run that waits for batches. It may follow that of a spent budget."""
@@ -187,20 +190,7 @@ class Plan:
         if self.target is not None:
             if answering:
                 self.target.check(self.trials)
-            for sample in self.dataset:
-                # A mapping is what an earlier run kept there.
-                if not isinstance(sample.metadata.get("target", {}), Mapping):
-                    where = f"{self.dataset.name}: sample {excerpt(sample.id)}"
-                    raise ConfigError(
-                        f"{where} has a target in its metadata, where a run keeps what the call of its target took; "
-                        "give it another name"
-                    )
-            self._check_conversations(self.target)
-            from evalstone.run.conversations import unanswerable  # noqa: PLC0415 - only with a target
-
-            problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
-            if all(problems):
-                raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}", self._columns())
+            self._check_cases(self.target, self.cases_for_target)
         filled = () if self.target is None else FILLED
         absent_fields = [absent_in(scorer, self.dataset, filled) for scorer in self.scorers]
         if all(absent is not None for absent in absent_fields):
@@ -208,6 +198,28 @@ class Plan:
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
             hint: tuple[WordingPart, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
             raise self.unscorable(absent_fields, len(self.dataset), hint if needed and unanswered else ())
+
+    @functools.cached_property
+    def cases_for_target(self) -> CasesForTarget:
+        """What the samples have for the target. The dataset, which may be in a file, is read once for all of it."""
+        from evalstone.run.conversations import CasesForTarget  # noqa: PLC0415 - only with a target
+
+        cases = CasesForTarget()
+        if self.target is not None:
+            for sample in self.dataset:
+                cases.add(sample, self.target, self.user)
+        return cases
+
+    def _check_cases(self, target: Target, cases: CasesForTarget) -> None:
+        """Raise ConfigError if the target can't be called with the samples."""
+        if cases.reserved is not None:
+            raise ConfigError(
+                f"{self.dataset.name}: sample {excerpt(cases.reserved.id)} has a target in its metadata, where a run "
+                "keeps what the call of its target took; give it another name"
+            )
+        self._check_conversations(target, cases)
+        if not cases.answerable:
+            raise ConfigError(f"no sample{self._of()} can be answered: {cases.unanswerable}", self._columns())
 
     def unscorable(
         self, absent: Iterable[Counter[str] | None], samples: int, hint: tuple[WordingPart, ...] = ()
@@ -255,28 +267,24 @@ class Plan:
     def _of(self) -> str:
         return "" if self.dataset.name == IN_MEMORY else f" of {self.dataset.name}"
 
-    def _check_conversations(self, target: Target) -> None:
+    def _check_conversations(self, target: Target, cases: CasesForTarget) -> None:
         """Raise ConfigError if the dataset has conversations and the target can't hold one."""
         if target.holds_conversations:
             if self.user is not None:
                 raise ConfigError(f"{target.name} has its conversations already; leave the user out")
-        elif not target.follows_conversations and (
-            self.user is not None or any(len(sample.turns) > 1 for sample in self.dataset)
-        ):
+        elif not target.follows_conversations and (self.user is not None or cases.has_turns):
             raise ConfigError(
                 f"the target {target.name} can't follow a conversation: it receives neither messages nor thread; "
                 "add one of them to its parameters"
             )
-        else:
+        elif (sample := cases.contradicting) is not None:
             from evalstone.run.conversations import said_first  # noqa: PLC0415 - only with a target
 
-            for sample in self.dataset:
-                first = said_first(sample, self.user)
-                if first is not None and sample.input not in (None, first):
-                    raise ConfigError(
-                        f"sample {excerpt(sample.id)}: ",
-                        invalid("its input", f"what the user says first, {excerpt(first)}, or left out", sample.input),
-                    )
+            first = excerpt(said_first(sample, self.user))
+            raise ConfigError(
+                f"sample {excerpt(sample.id)}: ",
+                invalid("its input", f"what the user says first, {first}, or left out", sample.input),
+            )
 
     def check_repeats(self) -> None:
         """Raise ConfigError if a scorer repeats questions to a judge that always gives the same answer."""

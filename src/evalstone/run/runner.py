@@ -43,7 +43,6 @@ from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
 from evalstone.run.workers import finish
 from evalstone.scorers import Scorer
-from evalstone.scorers.base import is_absent
 from evalstone.types import Failed, Record, Sample, total_cost
 
 if TYPE_CHECKING:
@@ -223,7 +222,7 @@ class Runner:
             session=self.session,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
-            replaced=sum(not is_absent(sample.output) for sample in self.plan.dataset),
+            replaced=self.plan.cases_for_target.replaced,
             stop=self.stop,
         )
 
