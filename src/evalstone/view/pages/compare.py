@@ -13,7 +13,7 @@ from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
-from evalstone.view.names import name_of, when
+from evalstone.view.names import name_of, names_of, target_of, when
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.compare_samples import compared_rows, comparison_csv, comparison_data, letters_of
 from evalstone.view.query import field_text
@@ -128,6 +128,7 @@ def _choice_page(library: Library, card: Card) -> Response:
 
 def _context(compared: StoredComparison, cards: Sequence[Card], query: CompareQuery) -> dict[str, Any]:
     ids, letters, head = [card.id for card in cards], letters_of(cards), compared.head
+    names = names_of(cards)
 
     def here(runs: Sequence[str] = ids, suffix: str = "", **changes: Any) -> str:
         return compare_address(runs, query.pairs(**{"after": "", "before": "", **changes}), suffix)
@@ -135,15 +136,16 @@ def _context(compared: StoredComparison, cards: Sequence[Card], query: CompareQu
     runs = [
         ComparedRun(
             letter,
-            name_of(card),
+            name,
             run_address(card.id),
-            " · ".join(filter(None, (when(card.started) if name_of(card) != when(card.started) else "", _who(card)))),
+            " · ".join(
+                filter(None, (when(card.started) if name_of(card) != when(card.started) else "", target_of(card)))
+            ),
             here([card.id, *(other for other in ids if other != card.id)], run="") if number else "",
             here([other for other in ids if other != card.id], run="") if len(cards) > 2 else "",
         )
-        for number, (letter, card) in enumerate(zip(letters, cards, strict=True))
+        for number, (letter, name, card) in enumerate(zip(letters, names, cards, strict=True))
     ]
-    names = [run.name for run in runs]
     context: dict[str, Any] = {
         "title": f"{names[1]} vs. {names[0]}" if len(cards) == 2 else f"{len(cards)} runs compared",
         "dataset": dataset_of(cards[0]),
@@ -205,10 +207,6 @@ def _matrix(pairs: Sequence[Any], lines: Sequence[Sequence[Mapping[str, Any]]]) 
             for (letter, name, _), of in zip(pairs, by_title, strict=True)
         ],
     }
-
-
-def _who(card: Card) -> str:
-    return card.metadata.target.identity if card.metadata is not None and card.metadata.target is not None else ""
 
 
 def _line_row(line: Mapping[str, Any], letter: str, query: CompareQuery, here: Any) -> LineRow:

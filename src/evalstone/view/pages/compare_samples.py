@@ -26,7 +26,7 @@ from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.indexing.index import Case, Index, Stored, question_of
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED
 from evalstone.view.library import Library
-from evalstone.view.names import name_of
+from evalstone.view.names import names_of
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.shelf import Card
@@ -155,6 +155,7 @@ def compared_rows(
     """Samples as rows of the list."""
     rows: list[ComparedRow] = []
     within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
+    labels = [f"{letter} · {name}" for letter, name in zip(letters_of(cards), names_of(cards), strict=True)]
     for sample, cells in zip(samples, cells_of(compared, samples), strict=True):
         answers: list[Answer] = []
         shown = shown_answers(cells, LONGEST_ANSWER)
@@ -162,7 +163,7 @@ def compared_rows(
             answers.append(
                 Answer(
                     in_run_address(card, cell, within),
-                    f"{letters_of(cards)[number]} · {name_of(card)}",
+                    labels[number],
                     compared_scores(compared, cells, number, sample),
                     pieces,
                     note,
