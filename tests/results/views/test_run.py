@@ -540,6 +540,23 @@ def test_a_duration_that_a_file_doesnt_say_is_not_shown() -> None:
     assert "Duration" in [fact.name for fact in run_view(replace(imported, seconds=2.0)).facts]
 
 
+@pytest.mark.parametrize(
+    ("reason", "passages", "why"),
+    [
+        ("", [1, 3], "passage 1, 3"),
+        ("it says so", [1], "it says so · passage 1"),
+        ('passage 1: "Ten seats."', [1], 'passage 1: "Ten seats."'),
+        ("passage 1 contradicts it", [1], "passage 1 contradicts it"),
+        ('passage 12: "Ten seats."', [1], 'passage 12: "Ten seats." · passage 1'),
+        ("it says so", [], "it says so"),
+    ],
+)
+def test_passages_are_named_after_a_reason_that_does_not_begin_with_them(
+    reason: str, passages: list[int], why: str
+) -> None:
+    assert laid_out({"claim": "x", "reason": reason, "passages": passages}).why == why
+
+
 def test_evidence_of_another_tool_has_all_its_names() -> None:
     (item,) = (laid_out({"value": "I", "answer": "none", "more": [{"text": "x"}]}, named=True),)
     assert (item.text, item.pairs) == ("", (("value", "I"), ("answer", "none")))

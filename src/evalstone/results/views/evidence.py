@@ -121,7 +121,10 @@ def _item(item: Mapping[str, Any], *, named: bool = False) -> Block:
     blocks = ((name, laid_out(value, named=named)) for name, value in nested.items())
     inside = tuple(Block("group", _words(name), items=block.items or (block,)) for name, block in blocks)
     cited = f"passage {listed(map(str, cites))}" if cites else ""
-    why = " · ".join(filter(None, (str(item.get("reason") or ""), cited)))
+    reason = str(item.get("reason") or "")
+    if reason.startswith((f"{cited}:", f"{cited} ")):  # as a judge that quotes the passages says
+        cited = ""
+    why = " · ".join(filter(None, (reason, cited)))
     kind = "claim" if isinstance(item.get("claim"), str) else "item"
     return Block(kind, "", text, tuple(labels_of(item)), why, tuple(pairs), inside, cites)
 
