@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -277,3 +278,21 @@ def test_a_gate_that_fails_after_the_run_is_no_usage_error(command: str, project
 def test_its_options_are_settings_of_the_file_under_the_same_names() -> None:
     settings = {one.name for one in declared(RunConfig)}
     assert {one.name for one in declared(ci)} - settings == {"config", "junit"}
+
+
+def test_notes_name_the_keys_of_the_file(project: Path, evalstone: Evalstone) -> None:
+    def answer(n: int) -> dict[str, str]:
+        return {"id": str(n), "input": f"q{n}", "output": "yes"} | ({"reference": "yes"} if n else {})
+
+    (project / "d.jsonl").write_text("".join(json.dumps(answer(n)) + "\n" for n in range(10)))
+    settings = 'data = "d.jsonl"\nscorers = ["contains"]\nbaseline = "before"\nmin = { contains = 0.9 }\n'
+    (project / "evalstone.toml").write_text(settings + "max_regression = { contains = 0.1 }\n")
+    evalstone("ci", "-q")
+    (project / "results").rename(project / "before")
+    done = evalstone("ci", "-q", "--junit", "j.xml", "--markdown", "m.md", "--html", "h.html")
+    assert done.returncode == 4, done.stderr
+    for text in (" ".join(done.stdout.split()), (project / "m.md").read_text("utf-8")):
+        for key in ("look = 2", 'alpha = "none"', 'missing = "failed"'):
+            assert key in text
+        assert not re.search(r"--(look|alpha|missing|labels|max-regression)", text)
+    assert "look = 2" in (project / "j.xml").read_text("utf-8")

@@ -996,7 +996,7 @@ def test_a_note_is_a_sentence(given: Note, said: str) -> None:
 @pytest.mark.parametrize(
     ("given", "command_line", "mark"),
     [
-        (SAID_BY_KIND["could_be_paired"], "without --unpaired,", "without unpaired=True,"),
+        (SAID_BY_KIND["could_be_paired"], "without --unpaired,", "a paired comparison usually"),
         (SAID_BY_KIND["unused_baseline"], "--max-regression nor --max-difference", "max_regression nor max_difference"),
         (SAID_BY_KIND["reasoning_left_out"], "(--keep-reasoning scores it)", "(keep_reasoning=True scores it)"),
         (SAID_BY_KIND["labels_in_run"], "samples: --labels needs", "2 labeled samples"),

@@ -65,6 +65,10 @@ class FrontEnd:
     """The names that differ from the Python names; "" for settings that the front end doesn't have."""
     style: Literal["python", "options", "keys"] = "python"
     """Whether settings are arguments of Python, command-line options, or keys of a TOML file."""
+    flags: frozenset[str] | None = None
+    """The options of a command, if it isn't about any command: it has no others."""
+    keys: frozenset[str] = frozenset()
+    """The settings that a command reads from a file. Those without an option are written as keys."""
 
     def term(self, name: str, value: SettingValue = None) -> str:
         """A setting as the user writes it (see `Setting`); "" if the user can't set it."""
@@ -75,7 +79,9 @@ class FrontEnd:
             return name if value is None else f"{name}={_literal(value)}"
         if self.style == "keys":
             return name if value is None or isinstance(value, EllipsisType) else _assigned(name, value)
-        name = f"--{name.replace('_', '-')}"
+        key, name = name, f"--{name.replace('_', '-')}"
+        if self.flags is not None and name not in self.flags:
+            return TOML.term(key, value) if key in self.keys else ""
         if value is False:
             return f"--no-{name[2:]}"
         if value is None or value is True or isinstance(value, EllipsisType):
@@ -116,7 +122,9 @@ COMMAND_LINE = FrontEnd(
 )
 TOML = FrontEnd({"dataset": "data"}, style="keys")
 """A configuration file."""
-MARK = FrontEnd(dict.fromkeys(("look", "labels", "baseline_labels"), ""))
+MARK = FrontEnd(
+    dict.fromkeys(("look", "labels", "baseline_labels", "unpaired", "scales", "slice_by", "cycle", "before"), "")
+)
 """`@pytest.mark.evalstone(…)`."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import evalstone
 from evalstone._core.display import count, ended, safe
-from evalstone._core.front_ends import COMMAND_LINE, Setting
+from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
@@ -100,7 +100,16 @@ def run_in_blocks(config: RunConfig) -> int:
             to_stderr(f"evalstone: {ended(error.text(COMMAND_LINE))} {kept}; {resume}.")
             return ExitCode.INCOMPLETE
     return _shown(
-        run, config, config, criteria, baseline, look=config.look, out=config.out, top=config.top, ledger=config.ledger
+        run,
+        config,
+        config,
+        criteria,
+        baseline,
+        look=config.look,
+        out=config.out,
+        top=config.top,
+        ledger=config.ledger,
+        front_end=options.front_end(RunConfig),
     )
 
 
@@ -163,7 +172,18 @@ def merge(
     with phase("merging"):
         run = merged(Location.of(folder), name=name or "", tags=tuple(tags or ()))
     criteria = thresholds.criteria(run.scorers)
-    return _shown(run, outputs, thresholds, criteria, baseline, look=None, out=folder, top=top, ledger=ledger)
+    return _shown(
+        run,
+        outputs,
+        thresholds,
+        criteria,
+        baseline,
+        look=None,
+        out=folder,
+        top=top,
+        ledger=ledger,
+        front_end=options.front_end(merge),
+    )
 
 
 def _shown(
@@ -177,6 +197,7 @@ def _shown(
     out: str,
     top: int,
     ledger: str,
+    front_end: FrontEnd,
 ) -> int:
     """Check a merged run, and show it; returns the exit code."""
     from evalstone.results.views.gate import with_checks
@@ -185,12 +206,14 @@ def _shown(
     verdict, checks, failure = "pass", None, None
     try:
         if criteria.scorers:
-            gate, checks = tested(run, criteria, thresholds, baseline, look=look, out=out, absent=None)
+            gate, checks = tested(
+                run, criteria, thresholds, baseline, look=look, out=out, absent=None, front_end=front_end
+            )
             verdict = gate.verdict
     except EvalstoneError as error:  # the run is shown nevertheless
         failure = error
     with phase("making the report"):
-        view = run_view(run, COMMAND_LINE, worst=top, calibrations=calibrations_of(run, ledger))
+        view = run_view(run, front_end, worst=top, calibrations=calibrations_of(run, ledger))
     whole = view if checks is None else with_checks(view, checks)
     present(whole, formats(whole, outputs, run.to_dict(), csv=run.csv_lines))
     if failure is not None:  # no wrong setting: the run has ended, and is saved

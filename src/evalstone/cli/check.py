@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import evalstone
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import options
 from evalstone.cli.completion import FILE
-from evalstone.cli.options import Outputs
+from evalstone.cli.options import Outputs, front_end
 from evalstone.cli.output import formats, present, prints_to_stderr
 from evalstone.results.endings import ExitCode
 
@@ -32,6 +31,6 @@ def check(
     """
     with prints_to_stderr():
         result = evalstone.check(data, map=map, split=split, encoding=encoding, sheet=sheet)
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(check))
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.OK if result.passed else ExitCode.CHECK_FAILED

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import evalstone
 from evalstone._core.display import ended, named, quoted, safe, sentence
 from evalstone._core.files import is_file, is_folder
-from evalstone._core.front_ends import COMMAND_LINE, TOML, Hint, Setting, WordingPart
+from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, Setting, WordingPart
 from evalstone._core.phases import phase
 from evalstone._core.redaction import redacted
 from evalstone.cli import completion, options, values
 from evalstone.cli.completion import FILE
-from evalstone.cli.config_file import RunConfig
+from evalstone.cli.config_file import RunConfig, keys
 from evalstone.cli.execution import (
     check_other_folder,
     checked_plan,
@@ -28,7 +28,7 @@ from evalstone.cli.execution import (
     say_broken_off,
     without_empty_folders,
 )
-from evalstone.cli.options import Outputs, Value, declared, option
+from evalstone.cli.options import Outputs, Value, front_end, option
 from evalstone.cli.output import calibrations_of, check_outputs, console, deliver, formats, present, to_stderr
 from evalstone.cli.run import said_ending, say_slots, with_own_code
 from evalstone.cli.thresholds import ON_INCONCLUSIVE, tested
@@ -105,18 +105,26 @@ def ci(
 
 @contextmanager
 def _naming_keys() -> Generator[None]:
-    """Within the block, errors write settings for which there is no option here as keys of the file."""
-    options = {one.name for one in declared(ci)}
-
-    def is_option(part: WordingPart) -> bool:
-        named = part.parts if isinstance(part, Hint) else (part,)
-        return all(isinstance(each, str) or each.name in options for each in named)
-
+    """Within the block, errors write settings as users of this command do."""
     try:
         yield
     except ConfigError as error:
-        error.parts = tuple(part if is_option(part) else TOML.written([part]) for part in error.parts)
+        error.parts = tuple(map(_written, error.parts))
         raise
+
+
+def _front_end() -> FrontEnd:
+    return front_end(ci, frozenset(keys()))
+
+
+def _written(part: WordingPart) -> WordingPart:
+    """A part of a message as users of this command write it. A setting of another command stays as it is."""
+    return _front_end().written([part]) or (part if isinstance(part, Setting) else "")
+
+
+def _text(error: EvalstoneError) -> str:
+    error.parts = tuple(map(_written, error.parts))
+    return error.text(COMMAND_LINE)
 
 
 def _run(whole: RunConfig, junit: str | None) -> int:
@@ -156,7 +164,7 @@ def _run(whole: RunConfig, junit: str | None) -> int:
 
     def cases() -> Iterator[str]:
         if gate is not None:
-            yield from gate_junit(gate, inconclusive_fails=config.inconclusive == "fail", front_end=COMMAND_LINE)
+            yield from gate_junit(gate, inconclusive_fails=config.inconclusive == "fail", front_end=_front_end())
 
     parts = [part.to_dict() for part in (result, gate, comparison) if part is not None]
     documents = formats(view, config, *parts) | {"junit": (None if gate is None else junit, cases)}
@@ -220,9 +228,11 @@ def _checked(
     """The gate on a run and its checks; or why it can't be checked: it is still shown."""
     try:
         against = baseline if criteria.of_baseline else None
-        return *tested(result, criteria, config, against, look=config.look, out=config.out, absent=absent), ""
+        return *tested(
+            result, criteria, config, against, look=config.look, out=config.out, absent=absent, front_end=_front_end()
+        ), ""
     except EvalstoneError as error:
-        return None, None, ended(error.text(COMMAND_LINE))
+        return None, None, ended(_text(error))
 
 
 def _compared(
@@ -234,12 +244,16 @@ def _compared(
     try:
         with phase("comparing the runs"):
             compared = evalstone.compare(
-                baseline, result, allow_mismatch=config.allow_mismatch, max_change=config.max_change
+                baseline,
+                result,
+                allow_mismatch=config.allow_mismatch,
+                max_change=config.max_change,
+                missing=config.missing or "worst",
             )
     except EvalstoneError as error:
-        return None, sentence(f"the run can't be compared with the baseline: {error.text(COMMAND_LINE)}")
+        return None, sentence(f"the run can't be compared with the baseline: {_text(error)}")
     comparison = replace(compared, names=dict(zip(compared.runs, ("the baseline", "this run"), strict=True)))
-    return comparison, comparison_view(comparison, COMMAND_LINE, most=config.top)
+    return comparison, comparison_view(comparison, _front_end(), most=config.top)
 
 
 def _view(result: evalstone.Run, config: RunConfig, checks: View | None, difference: View | str) -> View:
@@ -247,7 +261,8 @@ def _view(result: evalstone.Run, config: RunConfig, checks: View | None, differe
     from evalstone.report.view import Section
     from evalstone.results.views.run import run_view
 
-    view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+    calibrations = calibrations_of(result, config.ledger)
+    view = run_view(result, _front_end(), worst=config.top, calibrations=calibrations)
     first = () if checks is None else checks.sections
     verdict = None if checks is None else checks.verdict
     if isinstance(difference, str):

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, cast
 import evalstone
 from evalstone._core.addresses import beside
 from evalstone._core.display import safe
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import (
@@ -42,6 +41,7 @@ from evalstone.cli.execution import (
     say_broken_off,
     without_empty_folders,
 )
+from evalstone.cli.options import front_end
 from evalstone.cli.output import console, formats, present, prints_to_stderr, to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
@@ -126,7 +126,7 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mappin
             to_stderr(f"Interrupted: {complete}; {resume_text(config)}.")
             return ExitCode.INTERRUPTED
     result = Experiment(runs=results)
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(RunConfig))
     if present(view, formats(view, config, result.to_dict(), csv=result.csv_lines)):
         _show_next(cells, results, config)
     return first_code(exit_code(result) for result in results.values())

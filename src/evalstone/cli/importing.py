@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from evalstone._core.display import count, safe
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
-from evalstone.cli.options import Outputs, Value, Values, argument, option
+from evalstone.cli.options import Outputs, Value, Values, argument, front_end, option
 from evalstone.cli.output import console, formats, present
 from evalstone.cli.values import ledger_option, scorer_numbers, view_command
 from evalstone.errors import ConfigError
@@ -76,7 +75,7 @@ def import_(
     runs = import_results(
         path, tool=tool, out=out, ledger=location, scales=scales, name=name or "", tags=tuple(tags or ())
     )
-    view = runs.view(COMMAND_LINE)
+    view = runs.view(front_end(import_))
     if present(view, formats(view, outputs, runs.to_dict())):
         _say_next(runs, ledger)
     return ExitCode.OK

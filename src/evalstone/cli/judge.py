@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
 from evalstone._core.display import count, quoted, safe
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.sizes import MOST_EXAMPLES
 from evalstone.cli import completion, options
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
-from evalstone.cli.options import FILE, Outputs, Value, Values, option
+from evalstone.cli.options import FILE, Outputs, Value, Values, front_end, option
 from evalstone.cli.output import (
     check_outputs,
     console,
@@ -194,8 +193,9 @@ def calibrate(
             continue
         better = kept_calibration(calibration, location)
         if better is not None and calibration.flaw is not None:
+            why = clause_of(calibration.flaw, front_end(calibrate))
             to_stderr(
-                f"Not saved, because {clause_of(calibration.flaw, COMMAND_LINE)}: {file} has a better calibration of "
+                f"Not saved, because {why}: {file} has a better calibration of "
                 f"{bare_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
                 "that file and calibrate again."
             )
@@ -209,9 +209,9 @@ def calibrate(
         saved["Plot: "] = svg
     if len(made) > 1:
         comparison = compare_judges(made)
-        view, written_data = comparison.view(COMMAND_LINE), [comparison.to_dict()]
+        view, written_data = comparison.view(front_end(calibrate)), [comparison.to_dict()]
     else:
-        view, written_data = calibration_view(first, COMMAND_LINE), [one.to_dict() for one in calibrations]
+        view, written_data = calibration_view(first, front_end(calibrate)), [one.to_dict() for one in calibrations]
     written_to = formats(view, outputs, *written_data)
     if not deliver(written_to):
         screen = console()
@@ -358,14 +358,14 @@ def align(
                 to_stderr(estimate_text(work))
             result = sync.run(task.aligned(location))
     if result is None:
-        present(work.view(COMMAND_LINE), formats(work.view(COMMAND_LINE), outputs, work.to_dict()))
+        present(work.view(front_end(align)), formats(work.view(front_end(align)), outputs, work.to_dict()))
         return ExitCode.OK
     if result.stop_reason and stop.ending is INTERRUPTED:
         to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
     if out is not None and result.passed:
         result.save(out)
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(align))
     if present(view, formats(view, outputs, result.to_dict())) and out is not None and result.passed:
         from evalstone.judges.parse import as_value, with_setting
 
@@ -500,7 +500,7 @@ def audit(
     if result.stop_reason and stop.ending is INTERRUPTED:
         to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(audit))
     present(view, formats(view, outputs, result.to_dict()))
     return code_of_judging(result.n_failed, result.stop_reason)
 

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 
 from evalstone._core.display import count, quoted, safe
 from evalstone._core.files import file_values
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
-from evalstone.cli.options import FILE, Outputs, argument, option
+from evalstone.cli.options import FILE, Outputs, argument, front_end, option
 from evalstone.cli.output import console, formats, present, table, to_stderr
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.endings import ExitCode
@@ -32,7 +31,7 @@ def info(ledger: options.Ledger = None, *, outputs: Outputs) -> int:
 
     with Ledger(_existing(ledger)) as opened, phase("reading the ledger"):
         found = ledger_info(opened)
-    view = found.view(COMMAND_LINE)
+    view = found.view(front_end(info))
     present(view, formats(view, outputs, found.to_dict()))
     return ExitCode.OK
 
@@ -85,7 +84,7 @@ def scores(
         limit=limit,
         before=before,
     )
-    view = listing.view(COMMAND_LINE)
+    view = listing.view(front_end(scores))
     if present(view, formats(view, outputs, listing.to_dict(), csv=listing.csv_lines)) and not listing:
         for problem in unknown_names(ledger, scorer=scorer, stream=stream):
             to_stderr(safe(problem, 2000))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.times import duration, moment
 from evalstone.cli import completion, options
-from evalstone.cli.options import Outputs, Value, Values, argument, option
+from evalstone.cli.options import Outputs, Value, Values, argument, front_end, option
 from evalstone.cli.output import console, formats, present
 from evalstone.cli.values import needed_duration
 from evalstone.results.endings import ExitCode
@@ -92,7 +91,7 @@ def drift(
         allow_mismatch=allow_mismatch,
         ledger=ledger,
     )
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(drift))
     if present(view, formats(view, outputs, result.to_dict())):
         times = (since, *(baseline.split("..") if dots else ()))
         if moving := [text for text in times if text and duration(text) is not None]:
@@ -118,6 +117,6 @@ def coverage(
     from evalstone.live.accounting import coverage as covered
 
     result = covered(stream, ledger=ledger, since=since, until=until)
-    view = result.view(COMMAND_LINE)
+    view = result.view(front_end(coverage))
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.CHECK_FAILED if result.total.unaccounted else ExitCode.OK

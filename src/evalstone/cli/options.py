@@ -17,6 +17,7 @@ from datetime import datetime
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from evalstone._core.front_ends import COMMAND_LINE, FrontEnd
 from evalstone._core.sizes import MOST_CONCURRENCY
 from evalstone._core.times import moment
 from evalstone.cli import completion
@@ -223,6 +224,14 @@ def declared(source: Callable[..., Any]) -> tuple[Declared, ...]:
                     default = factory()
                 found.append(Declared(name, mark, mark.type or _without_none(kind), default))
     return tuple(found)
+
+
+@functools.cache
+def front_end(source: Callable[..., Any], keys: frozenset[str] = frozenset()) -> FrontEnd:
+    """How users of a command write settings: as the options that a function's parameters or the fields of a dataclass
+    declare, or else as keys of the file that the command reads."""
+    flags = (flag for one in declared(source) if one.option.flags for flag in one.flags)
+    return dataclasses.replace(COMMAND_LINE, flags=frozenset(flags), keys=keys)
 
 
 def alternatives(kind: Any) -> frozenset[Any]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import quoted
-from evalstone._core.front_ends import COMMAND_LINE, Setting
+from evalstone._core.front_ends import Setting
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
-from evalstone.cli.options import FOLDER, Outputs, Value, Values, option
+from evalstone.cli.options import FOLDER, Outputs, Value, Values, front_end, option
 from evalstone.cli.output import (
     calibrations_of,
     formats,
@@ -28,8 +28,10 @@ IN_LEDGER = "ledger"
 """In place of a label file: the labels in the ledger."""
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
     from evalstone.results.corrections import PPIResult, RoganGladenResult
     from evalstone.results.human_labels import Labels
+    from evalstone.results.power_analysis import PowerAnalysis
     from evalstone.results.summary import ScorerInfo
     from evalstone.scorers.base import Scorer
 
@@ -136,7 +138,7 @@ def report(
         plain |= {"corrected": to_jsonable(extra)} if extra else {}
         plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
         known = calibrations_of(result, location)
-        view = run_view(result, COMMAND_LINE, worst=top, corrected=extra, slices=sliced, calibrations=known)
+        view = run_view(result, front_end(report), worst=top, corrected=extra, slices=sliced, calibrations=known)
     own = {"junit": (junit, lambda: run_junit(result))}
     present(view, formats(view, outputs, plain, csv=result.csv_lines) | own)
     return exit_code(result)
@@ -256,7 +258,7 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
     usable = {signature: calibration for signature, calibration in calibrations.items() if calibration.unusable is None}
     for signature, calibration in calibrations.items() if usable else ():
         if calibration.unusable is not None:
-            why = clause_of(calibration.unusable, COMMAND_LINE)
+            why = clause_of(calibration.unusable, front_end(report))
             to_stderr(f"The calibration of {run.titles[signature]} is not used: {why}.")
     return [corrected_share(run, signature, calibration) for signature, calibration in (usable or calibrations).items()]
 
@@ -335,7 +337,7 @@ def compare(
             labels=_labels_of_runs(loaded, labels or (), ledger),
         )
         compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-        view = comparison_view(compared, COMMAND_LINE, most=top)
+        view = comparison_view(compared, front_end(compare), most=top)
     present(view, formats(view, outputs, compared.to_dict(), csv=compared.csv_lines))
     return ExitCode.OK
 
@@ -373,7 +375,7 @@ def drift(
     compared = find_run(before, ledger), find_run(now, ledger)
     with phase("comparing the runs"):
         result = evalstone.drift(*compared, confidence=confidence)
-        view = drift_view(result, COMMAND_LINE)
+        view = drift_view(result, front_end(drift))
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.CHECK_FAILED if result.passed is False else ExitCode.OK
 
@@ -450,10 +452,10 @@ def gate(
         )
     if folder is not None:
         remember_look(folder, result, human, theirs)
-    view = gate_view(result, COMMAND_LINE, thresholds.inconclusive)
+    view = gate_view(result, front_end(gate), thresholds.inconclusive)
 
     def cases() -> Iterator[str]:
-        return gate_junit(result, inconclusive_fails=thresholds.inconclusive == "fail", front_end=COMMAND_LINE)
+        return gate_junit(result, inconclusive_fails=thresholds.inconclusive == "fail", front_end=front_end(gate))
 
     own = {"junit": (junit, cases)}
     present(view, formats(view, outputs, result.to_dict()) | own)
@@ -488,9 +490,13 @@ def power(
         )
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
-    view = analysis.view(COMMAND_LINE)
+    view = _power_view(analysis)
     present(view, formats(view, outputs, analysis.to_dict()))
     return ExitCode.OK
+
+
+def _power_view(analysis: PowerAnalysis) -> View:
+    return analysis.view(front_end(power))
 
 
 def runs(
@@ -514,7 +520,7 @@ def runs(
     matching = [row for row in listing if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(matching, key=lambda row: row["started"], reverse=True)[:limit]
     saved = SavedRuns(tuple(latest), (shown(ledger or DEFAULT_LEDGER), *(folders or ())))
-    view = saved.view(COMMAND_LINE)
+    view = saved.view(front_end(runs))
     present(view, formats(view, outputs, *latest, csv=saved.csv_lines))
     return ExitCode.OK
 

@@ -23,7 +23,7 @@ from evalstone.cli.execution import (
     say_broken_off,
     without_empty_folders,
 )
-from evalstone.cli.options import Outputs, Value, Values, option
+from evalstone.cli.options import Outputs, Value, Values, front_end, option
 from evalstone.cli.output import (
     calibrations_of,
     console,
@@ -148,7 +148,7 @@ def score(
         )
         records = sync.run(ascore_each(plan, ledger=DEFAULT_LEDGER if ledger is None else ledger))
     begins = output is not None and begins_with_reasoning(output)
-    view = records_view(records, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
+    view = records_view(records, front_end(score), [reasoning_note(1, kept=keep_reasoning)] if begins else ())
 
     def csv() -> Iterable[str]:
         from evalstone.results.views.sample_rows import record_rows
@@ -197,7 +197,7 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     verdict, checks, failure = _checked(result, criteria, config, baseline, gate)
     with phase("making the report"):
         calibrations = calibrations_of(result, config.ledger)
-        view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations)
+        view = run_view(result, front_end(RunConfig), worst=config.top, calibrations=calibrations)
     outputs = formats(
         view if checks is None else with_checks(view, checks), config, result.to_dict(), csv=result.csv_lines
     )
@@ -242,7 +242,14 @@ def _checked(
         if gate is not None:
             return *watched_gate.decided(gate, result, criteria, config), None
         tested, checks = thresholds.tested(
-            result, criteria, config, baseline, look=config.look, out=config.out, absent=None
+            result,
+            criteria,
+            config,
+            baseline,
+            look=config.look,
+            out=config.out,
+            absent=None,
+            front_end=front_end(RunConfig),
         )
         return tested.verdict, checks, None
     except evalstone.EvalstoneError as error:
@@ -314,6 +321,8 @@ def _say_unscored(result: evalstone.Run) -> None:
 
     silent = [(line, line.doubt) for line in result.summary if line.no_answer and line.doubt is not None]
     for line, doubt in silent:
-        to_stderr(f"{result.titles[line.info.signature]}: {clause_of(doubt, COMMAND_LINE)} ({line.reasons[0][0]})")
+        to_stderr(
+            f"{result.titles[line.info.signature]}: {clause_of(doubt, front_end(RunConfig))} ({line.reasons[0][0]})"
+        )
     if not silent and not any(line.n_score for line in result.summary) and not result.n_failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")

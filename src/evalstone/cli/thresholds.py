@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
-from evalstone._core.front_ends import COMMAND_LINE, WordingPart
+from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, WordingPart
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
 from evalstone.cli.options import option
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from evalstone.stats.gates import GateVerdict
 
 ALPHA = 0.05
-RUN = replace(COMMAND_LINE, names={**COMMAND_LINE.names, "labels": "", "baseline_labels": ""})
-"""`evalstone run`, which takes no labels."""
 _COUNTED: Mapping[Inconclusive, GateVerdict] = {"report": "inconclusive", "pass": "pass", "fail": "fail"}
 """What an inconclusive verdict counts as."""
 ON_INCONCLUSIVE = "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail."
@@ -152,11 +150,12 @@ def tested(
     look: int | None,
     out: str | None,
     absent: str | None,
+    front_end: FrontEnd,
 ) -> tuple[Gate, View]:
     """Check a run that has ended, as `evalstone gate` does: the gate, and its checks.
 
     look: the number of this look at growing data; None for the first. out: its results folder, where the look is
-    recorded. absent: the name of a baseline that isn't there.
+    recorded. absent: the name of a baseline that isn't there. front_end: how users of the command write settings.
     """
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
@@ -175,7 +174,7 @@ def tested(
         )
     if out is not None:
         remember_look(out, gate)
-    return gate, checks_view(gate, RUN, thresholds.inconclusive)
+    return gate, checks_view(gate, front_end, thresholds.inconclusive)
 
 
 def remember_look(folder: str | Path, gate: Gate, *labels: Any) -> None:

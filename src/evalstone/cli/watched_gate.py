@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.display import count
-from evalstone._core.front_ends import COMMAND_LINE
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.options import front_end
 from evalstone.cli.output import to_stderr
 from evalstone.cli.thresholds import say_unwritten
 from evalstone.results.gate_criteria import GateCriteria
 
 if TYPE_CHECKING:
-    from evalstone.cli.config_file import RunConfig
     from evalstone.report.view import View
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
@@ -53,7 +53,7 @@ def _say_allowed(notes: Iterable[Note]) -> None:
     from evalstone.report.notes import clause_of
 
     for note in notes:
-        to_stderr(f"Baseline: {clause_of(note, COMMAND_LINE)}.")
+        to_stderr(f"Baseline: {clause_of(note, front_end(RunConfig))}.")
 
 
 def decided(
@@ -87,7 +87,7 @@ def decided(
         )
     required = gate_on(result, GateCriteria(require=criteria.require)).decisions if criteria.require else ()
     decisions = (*gate.decisions(), *required)
-    return overall(decisions), decided_view(decisions, _notes(gate), COMMAND_LINE, config.inconclusive)
+    return overall(decisions), decided_view(decisions, _notes(gate), front_end(RunConfig), config.inconclusive)
 
 
 def _notes(gate: RunGate) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _notes(gate: RunGate) -> Iterator[str]:
         yield f"Left out of the comparison: {without}."
     if missing := ", ".join(f"{_counted(one)} {one.missing:,}" for one in gate.decisions() if one.missing):
         counted = "count as the worst in tests for a pass and as the best in tests for a fail"
-        leaving = "--missing ignore leaves them out"
+        leaving = f"{front_end(RunConfig).term('missing', 'ignore')} leaves them out"
         yield f"Samples without a score ({missing}) {counted}; {leaving}."
     yield (
         "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "

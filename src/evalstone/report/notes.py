@@ -27,7 +27,7 @@ from evalstone._core.display import (
     sentence,
     signed,
 )
-from evalstone._core.front_ends import COMMAND_LINE, PYTHON, FrontEnd, Hint, Setting
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.redaction import MARK
 from evalstone.types.notes import Note
 
@@ -126,14 +126,16 @@ def _missing_count(note: Note, front_end: FrontEnd) -> str:
     which, option = ("those for which it is undefined", "failed") if note["undefined"] else ("them", "ignore")
     verb = "counts" if note["counted"] == 1 else "count"
     leaves = f"leaves {f'out {which}' if note['undefined'] else f'{which} out'}"
-    return f"{_without_score(note)} {verb} {_WORST}; {front_end.term('missing', option)} {leaves}"
+    leaving = front_end.written([Hint.of("; ", Setting("missing", option), f" {leaves}")])
+    return f"{_without_score(note)} {verb} {_WORST}{leaving}"
 
 
 def _missing_partly(note: Note, front_end: FrontEnd) -> str:
     verb = "counts" if note["counted"] == 1 else "count"
     counted = f"{note['counted']:,} {verb} {_WORST}, and " if note["counted"] else ""
     left_out = f"{note['undefined']:,} for which it is undefined left out"
-    return f"of {_without_score(note)}, {counted}{left_out}; {front_end.term('missing', 'worst')} counts them as well"
+    counting = front_end.written([Hint.of("; ", Setting("missing", "worst"), " counts them as well")])
+    return f"of {_without_score(note)}, {counted}{left_out}{counting}"
 
 
 def _judged(note: Note, front_end: FrontEnd, what: str, they: str) -> str:
@@ -367,11 +369,23 @@ def _cheaper_judge(note: Note, _: FrontEnd) -> str:
     )
 
 
+_KEEPING = Hint.of(" (", Setting("keep_reasoning"), ")")
+_BY_MODEL = Hint.of(
+    "; ", Setting("slice_by", "model"), " shows whether it agrees with people there as well as elsewhere"
+)
+
+
+def _importing_with(scorer: str, scale: float) -> Hint:
+    return Hint.of(f"; if it is another, such as {scale:g}, import with ", Setting("scales", {scorer: scale}))
+
+
 NOTES: Mapping[str, Row] = {
     # ---- Two runs ----
     "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
     "scorer_differs": lambda note, _: f"the scorer {note['name']} differs ({', '.join(note['signatures'])})",
-    "reasoning_differs": lambda _, __: "only one of them scores the reasoning in front of outputs (keep_reasoning)",
+    "reasoning_differs": lambda _, front_end: (
+        f"only one of them scores the reasoning in front of outputs{front_end.written([_KEEPING])}"
+    ),
     "versions_differ": lambda note, _: (
         f"the dataset versions differ ({', '.join(note['versions'])}) and the texts are not available"
     ),
@@ -407,8 +421,9 @@ NOTES: Mapping[str, Row] = {
         "under-cover"
     ),
     "could_be_paired": lambda note, front_end: (
-        f"{count(note['samples'], 'sample')} in both runs: a paired comparison, without "
-        f"{front_end.term('unpaired', True)}, usually has more power"
+        f"{count(note['samples'], 'sample')} in both runs: a paired comparison"
+        + front_end.written([Hint.of(", without ", Setting("unpaired", True), ",")])
+        + " usually has more power"
     ),
     "paired_by_question": lambda note, _: f"{WITHOUT_IDS[note['because']]}, so samples are paired by what was asked",
     "paired_in_order": _paired_in_order,
@@ -423,8 +438,7 @@ NOTES: Mapping[str, Row] = {
     "printed_differs": _printed_differs,
     "scale_assumed": lambda note, front_end: (
         f"{note['tool']} doesn't say which scores are possible; the highest is {note['highest']:g}, so the scale is "
-        f"taken to be {note['scale']:g}; if it is another, such as {_other_scale(note):g}, import with "
-        f"{front_end.term('scales', {note.scorer: _other_scale(note)})}"
+        f"taken to be {note['scale']:g}" + front_end.written([_importing_with(note.scorer, _other_scale(note))])
     ),
     "metric_unknown": lambda note, _: (
         f"the metric {safe(note['metric'], LONG)} of {note['tool']} isn't known here (first in "
@@ -499,8 +513,7 @@ NOTES: Mapping[str, Row] = {
     ),
     "same_family_labeled": lambda note, front_end: (
         f"the model that answered {note['samples']:,} of {count(note['of'], 'labeled sample')} is of the judge's own "
-        "family of models: judges may favor answers like their own; "
-        f"{front_end.term('slice_by', 'model')} shows whether it agrees with people there as well as elsewhere"
+        "family of models: judges may favor answers like their own" + front_end.written([_BY_MODEL])
     ),
     "setting_refused": lambda note, _: (
         f"the endpoint refused the setting {note['setting']}; {count(note['answers'], 'answer was', 'answers were')} "
@@ -510,7 +523,7 @@ NOTES: Mapping[str, Row] = {
         f"the judge {short_judge(note['judge'])} escalated {percent(note['share'])} of "
         f"{count(note['questions'], 'question')}, so its first judge saves next to nothing; lower "
         "the threshold, or let labels choose it"
-        + (" (evalstone calibrate --risk)" if front_end is COMMAND_LINE else " (fit_cascade)")
+        + (" (fit_cascade)" if front_end.style == "python" else " (evalstone calibrate --risk)")
     ),
     "reasoning_left_out": lambda note, front_end: (
         f"{_outputs(note)} with a model's reasoning, such as <think>…</think>; it is not scored"
@@ -756,15 +769,16 @@ NOTES: Mapping[str, Row] = {
     "judged_by_another": lambda note, _: (
         f"the judge of {note['name']} was {joined(note['before'])} in the baseline, and is {joined(note['now'])} now"
     ),
-    "reasoning_mixed": lambda note, _: (
-        f"only some of the scores of {note['name']} are of outputs with the reasoning in front (keep_reasoning)"
+    "reasoning_mixed": lambda note, front_end: (
+        f"only some of the scores of {note['name']} are of outputs with the reasoning in front"
+        + front_end.written([_KEEPING])
     ),
     "cycles_not_whole": lambda note, _: (
         f"the baseline covers {note['covers']}, which is no whole number of cycles of {note['cycle']}"
     ),
     "times_taken_as_alike": lambda _, front_end: (
         "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole days "
-        f"or weeks ({front_end.term('cycle')})"
+        "or weeks" + front_end.written([Hint.of(" (", Setting("cycle"), ")")])
     ),
     # ---- Gates ----
     "no_baseline": lambda note, _: f"there is no baseline {named(note['name'])}, so nothing is compared",
@@ -787,12 +801,14 @@ NOTES: Mapping[str, Row] = {
         f"{'it' if len(note['scorers']) == 1 else 'them'} was set"
     ),
     "unused_baseline": lambda _, front_end: (
-        f"the baseline is not used: neither {front_end.term('max_regression')} nor "
-        f"{front_end.term('max_difference')} was set"
+        "the baseline is not used"
+        + front_end.written(
+            [Hint.of(": neither ", Setting("max_regression"), " nor ", Setting("max_difference"), " was set")]
+        )
     ),
     "missing_left_out": lambda note, front_end: (
-        f"{_without_score(note)} left out, as if the others stood for them; {front_end.term('missing', 'worst')} "
-        "counts them"
+        f"{_without_score(note)} left out, as if the others stood for them"
+        + front_end.written([Hint.of("; ", Setting("missing", "worst"), " counts them")])
     ),
     "missing_partly_counted": _missing_partly,
     "missing_counted": _missing_count,
@@ -804,8 +820,9 @@ NOTES: Mapping[str, Row] = {
     ),
     "larger_change": lambda note, front_end: (
         f"sample {note['sample']!r:.80} changes by {abs(note['after'] - note['before']):.4g}, from "
-        f"{note['before']:.4g} to {note['after']:.4g}, but {front_end.term('max_change', note['change'])}: the check "
-        "fails, whatever the estimate is"
+        f"{note['before']:.4g} to {note['after']:.4g}, but "
+        + (front_end.term("max_change", note["change"]) or f"by at most {note['change']:g} was declared")
+        + ": the check fails, whatever the estimate is"
     ),
     "largest_change": lambda note, _: (
         f"the difference is tested as if no sample's score can change by more than {note['change']:g}"

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, digits_for, limits, listed, number, p_value, signed, tests_used
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.word_diff import LEAST_SHARED, Piece, word_diff
 from evalstone.report.notes import clause_of, sentence_of
 from evalstone.report.view import (
@@ -335,8 +335,8 @@ def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[st
     labeled = {(line.title, line.b) for line in comparison.corrected}
     if judged and not all((line.title, line.b) in labeled for line in judged):
         weighted = any(line.difference.effective is not None for line in judged)
-        correct = f"; {front_end.term('labels', ...)} corrects them" if paired and not weighted else ""
-        yield f"This compares the judge's means, not what people would say{correct}."
+        parts = [Hint.of("; ", Setting("labels", ...), " corrects them")] if paired and not weighted else []
+        yield f"This compares the judge's means, not what people would say{front_end.written(parts)}."
     if _same_answers_other_judges(comparison):
         yield (
             "All answers are the same, so the differences are of the judges. Which one agrees with people: "
@@ -412,8 +412,8 @@ def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     if line.result.missing:
         where = listed(f"{number:,} in {name}" for name, number in zip((line.a, line.b), line.without, strict=True))
         open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are ({where})"
-        leaving = f"{front_end.term('missing', 'ignore')} leaves them out, as if they were missing at random"
-        yield f"p and the interval hold whatever {open_changes}; {leaving}."
+        leaving = Hint.of("; ", Setting("missing", "ignore"), " leaves them out, as if they were missing at random")
+        yield f"p and the interval hold whatever {open_changes}{front_end.written([leaving])}."
     paired = _paired(line.result)
     if paired is not None:
         yield from _about_declared(line, paired)

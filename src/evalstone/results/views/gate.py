@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, effective_count, number, percent, safe, sentence, signed
-from evalstone._core.front_ends import NOTHING, PYTHON, FrontEnd
+from evalstone._core.front_ends import NOTHING, PYTHON, FrontEnd, Hint, Setting
 from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.endings import shortfall_of
@@ -142,9 +142,10 @@ def _without_test(gate: Gate, undecided: Sequence[Decision], front_end: FrontEnd
     """What to do about samples that don't decide a check."""
     negated = "doesn't" if gate.run.n_samples == 1 else "don't"
     more = "Score and label" if any(decision.labeled is not None for decision in undecided) else "Score"
+    without = front_end.written([Hint.of(": ", Setting("alpha", NOTHING))])
     return (
         f"The {count(gate.run.n_samples, 'sample')} {negated} decide every check. {more} more samples; or, if only "
-        f"these count, compare their estimates with the thresholds, without a test: {front_end.term('alpha', NOTHING)}."
+        f"these count, compare their estimates with the thresholds, without a test{without}."
     )
 
 

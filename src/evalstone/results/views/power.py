@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import number, percent
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone.report.notes import sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View
 from evalstone.types import of_scorer
@@ -67,9 +67,10 @@ def power_notes(analysis: PowerAnalysis, front_end: FrontEnd) -> Iterator[str]:
     if analysis.baseline is not None:
         yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
     else:
+        second = Hint.of("; add ", Setting("baseline", ...), " with a second pilot run")
         yield (
             "Both runs score the same samples. Their scores are assumed to be uncorrelated, which usually gives far "
-            f"too many samples; add {front_end.term('baseline', ...)} with a second pilot run."
+            f"too many samples{front_end.written([second])}."
         )
     yield "80% range: contains the number that is actually needed in at least 80% of pilots."
     tests: dict[str, list[str]] = {}
