@@ -32,7 +32,8 @@ EVALSTONE = (sys.executable, "-m", "evalstone")
 ON_RAY = """
 import logging, os, sys
 workers = int(sys.argv.pop(1))
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
+from evalstone.scale.ray_engine import OWN_RAY
+os.environ.update(OWN_RAY)
 import ray
 ray.init("local", num_cpus=workers, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False,
          logging_level=logging.ERROR)

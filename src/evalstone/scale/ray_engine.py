@@ -24,14 +24,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 _OpenWorker: TypeAlias = Callable[[], AbstractContextManager[Callable[[T], R]]]
 
-_QUIET = {
+OWN_RAY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",
     "RAY_SCHEDULER_EVENTS": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
 }
-"""The environment of a Ray that is started here: it reports nothing, and prints nothing."""
+"""The environment of a Ray that is started here: it reports nothing, prints nothing, and gives its workers the priority
+of this process. By default, theirs is so low that whatever else runs on the machine takes their CPUs."""
 _RETRIES = 3
 """How often an item is begun anew. One that kills its workers, such as by the memory that it takes, would be begun
 without end."""
@@ -248,7 +250,7 @@ def _received(sent: bytes) -> Any:
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
     """Inside this context, Ray's loggers say nothing below an error."""
-    for name, value in _QUIET.items():
+    for name, value in OWN_RAY.items():
         os.environ.setdefault(name, value)
     logging.getLogger("ray").setLevel(logging.ERROR)
     yield

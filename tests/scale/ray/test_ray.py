@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -73,6 +73,16 @@ def test_own_code_beside_a_file_is_scored_and_thresholds_decide_the_status(tmp_p
     assert "Gate: ✕ fail" in done.stdout
     assert (folder / "out" / "gates.jsonl").read_text().count("\n") == 1
     assert evalstone.read_run(folder / "out")["brief"].mean == pytest.approx(20 / 30)
+
+
+@contextlib.contextmanager
+def nice() -> Generator[Callable[[object], int]]:
+    yield lambda _: os.nice(0)
+
+
+def test_workers_have_the_priority_of_the_run() -> None:
+    with RayEngine() as engine:
+        assert [*engine.map(nice, [None], ordered=True)] == [os.nice(0)]
 
 
 def test_what_cannot_be_sent_is_refused() -> None:
