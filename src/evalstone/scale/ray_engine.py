@@ -116,7 +116,7 @@ class RayEngine:
         self._actors = []  # Ray ends actors that nobody refers to
         self._processes.close()
         if self._connected:
-            shut_down(self._ray, started=not self.address)
+            shut_down(self._ray)
             self._connected = False
 
     def check_sendable(self, value: object, what: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import math
 import os
 import socket
+import stat
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from evalstone.errors import ConfigError, RunAborted
@@ -107,17 +109,25 @@ def check_cluster(ray: Any, address: str) -> None:
         raise ConfigError(f"no Ray cluster answers at {found}: {expected}")
 
 
-def shut_down(ray: Any, *, started: bool) -> None:
-    """Disconnect this process from Ray. started: whether Ray was started by it, and ends, too."""
-    worker = ray._private.worker
-    node = worker._global_node
+def shut_down(ray: Any) -> None:
+    """Disconnect this process from Ray, which ends if it was started by it."""
+    raylet = ray._private.worker._global_node.raylet_socket_name
     thread = threading.Thread(target=ray.shutdown, daemon=True)
     thread.start()
     thread.join(_SECONDS_TO_SHUT_DOWN)
     if thread.is_alive():  # it waits for a raylet that was stopped
-        if started:
-            node.kill_all_processes(check_alive=False, allow_graceful=False)
-        atexit.unregister(worker.shutdown)  # which would wait, too
+        _disconnect(raylet)
+        thread.join(_SECONDS_TO_SHUT_DOWN)
+
+
+def _disconnect(name: str) -> None:
+    """Shut the connections of this process to a raylet, which to Ray looks as if that had ended."""
+    for number in [int(path.name) for path in Path("/dev/fd").glob("[0-9]*")]:
+        with contextlib.suppress(OSError):  # it has been closed, or isn't connected
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as connection:
+                    if connection.getpeername() == name:
+                        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _speaks_grpc(address: str) -> bool:
