@@ -74,4 +74,7 @@ def test_a_run_that_cannot_read_its_data_names_the_check(tmp_path: Path, evalsto
     done = evalstone("run", "my d.jsonl", "--ledger", "l.db")
     assert done.returncode == 2
     assert done.stderr.rstrip().endswith("; evalstone check 'my d.jsonl' lists all problems of the file")
+    done = evalstone("run", "my d.jsonl", "--map", "input=a b", "--encoding", "utf-8", "--ledger", "l.db")
+    named = "; evalstone check 'my d.jsonl' --map 'input=a b' --encoding utf-8 lists all problems of the file"
+    assert done.stderr.rstrip().endswith(named)
     assert "check" not in evalstone("run", "nowhere.jsonl", "--ledger", "l.db").stderr

@@ -336,13 +336,13 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("not_in_english", "warning", samples=1, of=1),
-        "1 of 1 sample is not in English; the lexical judge was only measured on English, and misses what other "
+        "Not in English: at least 1 of 1 sample; the lexical judge was only measured on English, and misses what other "
         "languages support: use a model.",
     ),
     (
         note("not_in_english", "warning", samples=2, of=3),
-        "2 of 3 samples are not in English; the lexical judge was only measured on English, and misses what other "
-        "languages support: use a model.",
+        "Not in English: at least 2 of 3 samples; the lexical judge was only measured on English, and misses what "
+        "other languages support: use a model.",
     ),
     (
         note("same_family", "caution", judge="openai/gpt-5.1", family="GPT", samples=1, of=1),

@@ -67,6 +67,26 @@ def test_data_that_end_in_a_problem_are_incomplete(tmp_path: Path) -> None:
     assert "The rest of the data was not read." in str(checked)
 
 
+def test_a_file_in_another_encoding_has_that_problem_alone(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes("id;Réponse\n1;Déjà.\n".encode("cp1252"))
+    checked = check(path, map={"output": "Réponse"})
+    (problem,) = checked.problems
+    assert problem.message.startswith("not UTF-8: byte 5 (0xe9, line 1)")
+    assert (checked.encoding, checked.delimiter, checked.complete) == ("", "", False)
+    assert check(path, map={"output": "Réponse"}, encoding="cp1252").passed
+
+
+def test_problems_are_listed_in_the_order_of_the_data(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        lines = ['{"id": "x", "output": "a"}', '{"id": "x", "output": "b"}', '{"output": [1]}', '{"other": 1}']
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines).replace("x", f"{name}x"))
+    checked = check(tmp_path / "*.jsonl", map={"input": "absent"})
+    assert [one.place for one in checked.problems] == [
+        *("", "line 2 of a.jsonl", "line 3 of a.jsonl", "line 2 of b.jsonl", "line 3 of b.jsonl"),
+    ]
+
+
 def test_problems_are_counted_beyond_those_that_are_listed() -> None:
     checked = check([{"output": [1]}] * (MOST_PROBLEMS + 7))
     assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 7)

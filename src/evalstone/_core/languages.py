@@ -41,7 +41,7 @@ LANGUAGE_NAMES: Mapping[str, str] = {
     "it": "Italian",
     "pt": "Portuguese",
     "nl": "Dutch",
-    "latin": "another language in Latin letters",
+    "latin": "not English, in Latin letters",
     "greek": "Greek",
     "cyrillic": "a language in Cyrillic letters",
     "hebrew": "Hebrew",

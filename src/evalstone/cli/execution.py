@@ -170,7 +170,7 @@ def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCr
         except DataError as error:
             if error.advice or not is_file(config.data):
                 raise
-            command = f"evalstone check {shlex.quote(config.data)}"
+            command = " ".join(("evalstone check", shlex.quote(config.data), *reading.options()))
             raise error.advised(f"{command} lists all problems of the file") from None
         except KeyboardInterrupt:
             to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")

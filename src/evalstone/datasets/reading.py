@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,16 @@ class Reading:
     def reader(self, *, text_cells: bool = False) -> RowReader:
         """A new reader of rows. text_cells: as for `RowReader`."""
         return RowReader(self.map, text_cells=text_cells, split=self.split)
+
+    def options(self) -> list[str]:
+        """The options of a command that reads the data in this way."""
+        mapped = [
+            (field, [columns] if isinstance(columns, str) else columns) for field, columns in (self.map or {}).items()
+        ]
+        found = [f"--map {shlex.quote(f'{field}={column}')}" for field, columns in mapped for column in columns]
+        found += [f"--split {shlex.quote(f'{field}={text}')}" for field, text in (self.split or {}).items()]
+        found += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
+        return found + ([f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else [])
 
     def to_dict(self) -> dict[str, Any]:
         """The value as data."""

@@ -503,8 +503,8 @@ NOTES: Mapping[str, Row] = {
     ),
     "of_judge": lambda note, _: safe(note["text"], LONG),
     "not_in_english": lambda note, _: (
-        f"{part_of(note['samples'], note['of'], 'sample')} not in English; the lexical judge was only measured on "
-        "English, and misses what other languages support: use a model"
+        f"not in English: at least {note['samples']:,} of {count(note['of'], 'sample')}; the lexical judge was only "
+        "measured on English, and misses what other languages support: use a model"
     ),
     "same_family": lambda note, _: (
         f"the judge {note['judge']} and the model that answered {note['samples']:,} of {count(note['of'], 'sample')} "

@@ -25,6 +25,7 @@ from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.other_tools import advising_import, import_command, tool_of
 from evalstone.datasets.own_code import names_code
+from evalstone.datasets.reading import Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
 from evalstone.errors import DataError, EvalstoneError, JudgeDeclined, MissingDependency
@@ -168,6 +169,9 @@ class _Inspection:
         except DataError as error:
             self.complete = False
             self._refuse("", error)
+        if not self.rows and not self.complete:
+            found.encoding = found.delimiter = ""
+            return self._result(found, {}, (), found.cautions)
         try:
             reader.columns.check()
         except DataError as error:
@@ -301,7 +305,7 @@ class _Inspection:
             delimiter=found.delimiter,
             fields=tuple(fields),
             unread=tuple(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
-            problems=tuple(self.problems),
+            problems=tuple(sorted(self.problems, key=lambda problem: self.places.order(problem.place))),
             n_problems=self.n_problems,
             complete=self.complete,
             duplicates=Duplicates(
@@ -368,13 +372,8 @@ class _Inspection:
         return None not in counts and any(counts)
 
     def _command(self, start: str, chosen: Iterable[str], *, by_a_model: bool) -> str:
-        options = [f"--scorer {name}" for name in chosen]
-        for name, columns in (self.map or {}).items():
-            listed = [columns] if isinstance(columns, str) else columns
-            options += (f"--map {shlex.quote(f'{name}={column}')}" for column in listed)
-        options += (f"--split {shlex.quote(f'{name}={separator}')}" for name, separator in (self.split or {}).items())
-        options += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
-        options += [f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else []
+        reading = Reading(map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
+        options = [*(f"--scorer {name}" for name in chosen), *reading.options()]
         options += [f"--judge {_MODEL}"] if by_a_model else []
         return " ".join((f"evalstone {start}", *options))
 
@@ -391,6 +390,13 @@ class _Places:
         self._kind, _, rest = place.partition(" ")
         digits, _, file = rest.partition(" ")
         return int(digits) * _FILES + self._files.setdefault(file, len(self._files))
+
+    def order(self, place: str) -> tuple[int, int]:
+        """What sorts places as the data have them, and what is of all data before."""
+        if not place:
+            return -1, 0
+        number, file = divmod(self.number(place), _FILES)
+        return file, number
 
     def text(self, number: int) -> str:
         """The place with a number."""
