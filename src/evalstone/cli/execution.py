@@ -162,9 +162,9 @@ def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCr
 
     check_run_names(config)
     with config.naming_file("map", "split", "encoding", "sheet"):
+        reading = config.reading
         try:
             with beside(config.folder("data")) as found:
-                reading = config.reading
                 dataset = evalstone.load(config.data, **reading.to_dict())
             say_found(found)
         except DataError as error:

@@ -11,7 +11,7 @@ RESERVED_METADATA: Mapping[str, str] = {
     "error": "traces: the error of a request without an answer",
     "facts": "simulated users: what the user knows, an object",
     "goal": "`goal_reached`, `plan_quality` and simulated users: what the user wants, a text or a list of texts",
-    "label": "reports: whether the answer is `grounded` or `ungrounded`",
+    "label": "`calibrate`: a label by a person; reports: `grounded` or `ungrounded`",
     "model": "traces: the model that answered; `traces --where`",
     "noisy_query": "`noise_sensitivity`: the question with noise, a text",
     "persona": "simulated users: who the user is, a text",
