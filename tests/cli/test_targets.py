@@ -158,6 +158,18 @@ def test_a_dry_run_needs_no_key_of_its_target(evalstone: Evalstone, app: str, mo
     assert "needs a key" in evalstone(*command).stderr
 
 
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [("cmd:no-such-program --fast", "there is no program"), ("openai/whisper-1", "doesn't chat")],
+)
+def test_a_dry_run_finds_what_else_is_wrong_with_a_target(
+    evalstone: Evalstone, app: str, monkeypatch: pytest.MonkeyPatch, target: str, problem: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = evalstone("run", "d.jsonl", "--target", target, *RIGHT, "--dry-run")
+    assert (done.returncode, problem in done.stderr) == (2, True), done.stdout + done.stderr
+
+
 def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
     evalstone: Evalstone, app: str, tmp_path: Path
 ) -> None:

@@ -412,3 +412,19 @@ def _test_identity(made: Alignment, server: Server, folder: Path) -> None:
     assert one.identity in nested.identity
     with pytest.raises(ConfigError, match=r"was made for the judge vllm/x\(.*\), not for vllm/y"):
         parse_judge(tables[0] | {"model": "vllm/y"})
+
+
+def test_thresholds_that_were_tried_for_several_verdicts_are_said() -> None:
+    def doubtful(question: Question[Any]) -> Any:
+        if question.kind == "list_claims":
+            return claims("There are birds.", str(question.inputs()["text"]))
+        said, known = (re.findall(r"\d+ birds", str(question.inputs()[name]))[-1] for name in ("claims", "context"))
+        share = 0.45 if said == known else 0.2
+        shares = {"1.verdict=supported": 0.9, "1.verdict=not_mentioned": 0.1}
+        shares |= {"2.verdict=supported": share, "2.verdict=not_mentioned": 1 - share}
+        return Completion(json.dumps(verdicts("supported", "not_mentioned")), alternatives=shares)
+
+    made = align(ROWS[:40], "faithfulness", judge=ScriptedJudge(doubtful), ledger=None)
+    assert made.default is not None
+    assert (made.tried_thresholds, made.default.brier) == (True, None)
+    assert "In each way, thresholds of the judge's probabilities were tried, too." in str(made)

@@ -816,6 +816,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Labels in too few groups to correct the mean.",
     ),
     (
+        note("same_labels", "caution", "s", labels=20, label=1.0),
+        "s: all 20 labels are 1: whether the judge agrees with people can't be told from labels of one kind; label "
+        "more samples.",
+    ),
+    (
         note("strata_merged", "caution", "s", strata=10),
         "s: strata with fewer than two labels were merged: 10.",
     ),

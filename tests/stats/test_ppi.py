@@ -322,3 +322,14 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_labels_of_one_kind_are_said_to_tell_nothing_about_agreement() -> None:
+    for label in (0.0, 1.0):
+        found = ppi_mean([1.0] * 40, [label] * 20 + [None] * 20)
+        assert found is not None
+        assert found.estimate is not None
+        assert found.notes == (note("same_labels", "caution", labels=20, label=label),)
+    mixed = ppi_mean([1.0] * 40, [1.0] * 19 + [0.0] + [None] * 20)
+    assert mixed is not None
+    assert mixed.notes == ()

@@ -64,7 +64,11 @@ READ: list[str] = []
 
 def test_a_dataset_is_read_once_to_check_it_for_a_target() -> None:
     samples = [Sample(id="a", input="q", output="old"), Sample(id="b", input="r")]
-    plan = plan_for(Counted(samples, "counted"), BORN, target=lambda *, input: "1815", judge="lexical")
+
+    def agent(*, input: str) -> str:
+        return "1815"
+
+    plan = plan_for(Counted(samples, "counted"), BORN, target=agent)
     plan.check()
     assert (plan.cases_for_target.replaced, READ) == (1, ["counted"])
 

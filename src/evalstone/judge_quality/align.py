@@ -382,6 +382,7 @@ class AlignmentTask:
                 )
                 for place, (way, each) in enumerate(zip(ways, candidates, strict=True))
             ),
+            tried_thresholds=bool(candidates[0].at),
             notes=tuple(notes),
         )
 

@@ -178,13 +178,14 @@ class Model(ABC, Generic[P]):
 
     def check(self) -> None:
         """Raise ConfigError for problems that can be detected before the first request, such as a missing API key."""
-        info, url = provider_info(self.model), self.url
+        self.check_usable()
         self.check_key()
-        if url:
-            self.check_url(url)
+
+    def check_usable(self) -> None:
+        """Raise ConfigError for such problems that have nothing to do with the key."""
+        if self.url:
+            self.check_url(self.url)
         self.check_kind()
-        if info.key and url in ("", info.base_url) and not self.key:
-            raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         self.check_supported()
 
     def check_supported(self) -> None:
@@ -209,7 +210,10 @@ class Model(ABC, Generic[P]):
             raise ConfigError(f"base_url must have a host, as in http://host:8000/v1, not {url!r}")
 
     def check_key(self) -> None:
-        """Raise ConfigError for a key that can't be sent. The error doesn't show its characters."""
+        """Raise ConfigError for a missing key, or one that can't be sent. The error doesn't show its characters."""
+        info = provider_info(self.model)
+        if info.key and self.url in ("", info.base_url) and not self.key:
+            raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
         if not _KEY.fullmatch(key := self.key):
             source = "api_key" if self.api_key else provider_info(self.model).key
             position = next(number for number, char in enumerate(key, start=1) if not _KEY.fullmatch(char))

@@ -603,6 +603,10 @@ NOTES: Mapping[str, Row] = {
         f"only {count(note['labels'], 'label')}: too few for an estimate; label at least {note['least']} samples"
     ),
     "few_label_groups": lambda _, __: "labels in too few groups to correct the mean",
+    "same_labels": lambda note, _: (
+        f"all {count(note['labels'], 'label')} are {note['label']:g}: whether the judge agrees with people can't be "
+        "told from labels of one kind; label more samples"
+    ),
     "strata_merged": lambda note, _: f"strata with fewer than two labels were merged: {note['strata']}",
     "one_sided_labels": lambda _, __: "the labels need both passes and fails",
     "few_class_labels": lambda note, _: (

@@ -106,6 +106,9 @@ class Alignment(Shown):
     """The aligned judge, each label judged by a choice in which it had no part."""
     tried: tuple[TriedWay, ...] = ()
     """The ways in which the judge was asked, the default first."""
+    tried_thresholds: bool = False
+    """Whether thresholds of the judge's probabilities were tried in each way, where a sample has several verdicts. With
+    one verdict a sample, mappings are tried too, and measures have a `brier`."""
     labels: str = ""
     """The name of the labels' file, or "labels in memory"."""
     columns: tuple[str, ...] = ()

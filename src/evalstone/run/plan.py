@@ -181,15 +181,16 @@ class Plan:
         """Raise ConfigError if there are no samples or scorers, there are too many outcomes, a scorer is named twice, a
         judge has no key, or a scorer can score no sample.
 
-        asking: Whether the run will call judges. answering: Whether it will call its target, which needs a key then.
+        asking: Whether the run will call judges. answering: Whether it will call its target, which may need a key then.
         """
         if not len(self.dataset):
             raise ConfigError(f"{self.dataset.name} has no samples")
         self._check_size()
         self.check_scorers(asking=asking)
         if self.target is not None:
+            self.target.check(self.trials)
             if answering:
-                self.target.check(self.trials)
+                self.target.check_keys()
             self._check_cases(self.target, self.cases_for_target)
         filled = () if self.target is None else FILLED
         absent_fields = [absent_in(scorer, self.dataset, filled) for scorer in self.scorers]

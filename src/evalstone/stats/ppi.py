@@ -23,7 +23,7 @@ limits: Zou and Donner 2008, Statistics in Medicine 27(10).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -602,8 +602,13 @@ class _Labeled:
             n=n,
             p_value=corrected.two_sided_p(0.0) if self.low < 0 else None,
             doubled=corrected.half_width(confidence, times=2) if 2 * labeled <= n else None,
-            notes=(note("strata_merged", "caution", strata=self.merged),) if self.merged else (),
+            notes=(*self._same_labels(), *[note("strata_merged", "caution", strata=self.merged)] * bool(self.merged)),
         )
+
+    def _same_labels(self) -> Iterator[Note]:
+        """A note if all labels of a mean are the same: then they tell nothing about the judge's errors elsewhere."""
+        if self.low == 0 and (self.labels == self.labels[0]).all():
+            yield note("same_labels", "caution", labels=self.shown[0], label=float(self.labels[0]))
 
     def alone(self, confidence: float, low: float, high: float) -> Interval:
         """The mean of the labels, which are in [low, high]."""

@@ -88,8 +88,11 @@ class Target(Value):
         return [*absent, "messages"] if "messages" in self.required and not conversation(sample) else absent
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for problems that would make every call fail, before the first call. trials: the number of
-        trials."""
+        """Raise ConfigError for problems that would make every call fail, before the first call, except those of keys.
+        trials: the number of trials."""
+
+    def check_keys(self) -> None:
+        """Raise ConfigError for a key that a call needs and that is missing, or can't be sent."""
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:

@@ -120,8 +120,7 @@ class CommandTarget(Target):
         return f"cmd:{line[:_LONGEST_NAME]}{cut} ({content_hash(hashed)[:8]})"
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a program that doesn't exist, or isn't executable, and for a variable that is not
-        set."""
+        """Raise ConfigError for a program that doesn't exist, or isn't executable."""
         program = self.words[0]
         if shutil.which(program) is None:
             path = shutil.which(program, os.F_OK)

@@ -181,7 +181,7 @@ class HTTPTarget(Target):
         absent = lacking(self.body, sample)
         return ["input", *absent] if self.api and not conversation(sample) else absent
 
-    def check(self, trials: int = 1) -> None:
+    def check_keys(self) -> None:
         """Raise ConfigError for headers with an environment variable that is not set."""
         self._sent_headers()
 

@@ -87,8 +87,12 @@ class ModelTarget(Target):
         return absent if self.prompt or conversation(sample) else ["input", *absent]
 
     def check(self, trials: int = 1) -> None:
-        """Raise ConfigError for a missing API key, a setting that the provider doesn't support, or a model that doesn't
-        write text."""
+        """Raise ConfigError for a setting that the protocol doesn't support, or a model that doesn't write text."""
+        self._model.check_usable()
+
+    def check_keys(self) -> None:
+        """Raise ConfigError for an API key that is missing or can't be sent, and for what the provider's library, which
+        may need the key, refuses."""
         self._model.check()
 
     @asynccontextmanager

@@ -46,6 +46,8 @@ def alignment_view(alignment: Alignment, front_end: FrontEnd = PYTHON) -> View:
         notes = ["Chosen: how often, of ten choices, each without a tenth of the labels."]
         if alignment.default is not None and alignment.default.brier is not None:
             notes.append("In each way, thresholds and mappings of the judge's probabilities were tried, too.")
+        elif alignment.tried_thresholds:
+            notes.append("In each way, thresholds of the judge's probabilities were tried, too.")
         sections.append(Section("Tried", tables=(_tried(alignment),), notes=tuple(notes)))
     labels = alignment.n_pool + alignment.n_compared
     return View(
