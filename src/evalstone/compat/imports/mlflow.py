@@ -15,7 +15,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstone._core.guards import is_array, is_object, python_value
 from evalstone.compat.imports.cases import answer_fields, exchange_fields, parsed
@@ -26,7 +26,6 @@ from evalstone.compat.imports.results import (
     Event,
     Judged,
     Metric,
-    Restart,
     Result,
     Row,
     dollars,
@@ -37,6 +36,7 @@ from evalstone.compat.imports.results import (
     numbered,
     object_in,
     objects_in,
+    read_learning,
     text_in,
     usage_of,
     valued,
@@ -61,6 +61,13 @@ _SHORT = 8
 """The characters of the ID of a run that tell it from others."""
 
 
+class _Trace(NamedTuple):
+    """A trace with its feedback."""
+
+    data: Mapping[str, Any]
+    feedback: list[dict[str, Any]]
+
+
 @dataclass
 class _Known:
     """What was learned of the traces so far."""
@@ -71,14 +78,14 @@ class _Known:
     texts: set[str] = field(default_factory=set[str])
     """The names of feedback that is text so far."""
 
-    def learn(self, trace: Mapping[str, Any], feedback: list[dict[str, Any]]) -> bool:
+    def learn(self, trace: _Trace) -> bool:
         """Learn from a trace. Returns whether earlier ones were read wrongly: there are several runs, or what was text
         is a score."""
-        run, one, wrong = text_in(_metadata(trace), _RUN), len(self.runs) == 1, False
+        run, one, wrong = text_in(_metadata(trace.data), _RUN), len(self.runs) == 1, False
         if run not in self.runs:
             self.runs.add(run)
             wrong = one
-        for each in feedback:
+        for each in trace.feedback:
             if (name := text_in(each, "assessment_name")) in self.scored:
                 continue
             if _value(each) is not None or _error(each):
@@ -99,39 +106,29 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """What traces say. Which feedback is a score depends on all of them. Nearly always, the first ones tell; if not,
-    the traces are read twice."""
-    known, traces = _Known(), _traces(source)
-    for place, trace in traces:
-        feedback = _feedback(trace)
-        if known.learn(trace, feedback):
-            break
-        yield from _events(place, trace, feedback, known)
-    else:
-        return
-    for _, trace in traces:
-        known.learn(trace, _feedback(trace))
-    yield Restart()
-    for place, trace in _traces(source):
-        yield from _events(place, trace, _feedback(trace), known)
+    """What traces say. Which feedback is a score depends on all of them."""
+    known = _Known()
+    return read_learning(lambda: _traces(source), known.learn, lambda place, trace: _events(place, trace, known))
 
 
-def _events(place: str, trace: Mapping[str, Any], feedback: list[dict[str, Any]], known: _Known) -> Iterator[Event]:
-    info = object_in(trace, "info")
-    yield About(version=text_in(_metadata(trace), "mlflow.trace_schema.version"), started=text_in(info, "request_time"))
-    yield _row(place, trace, feedback, known)
+def _events(place: str, trace: _Trace, known: _Known) -> Iterator[Event]:
+    info = object_in(trace.data, "info")
+    started = text_in(info, "request_time")
+    yield About(version=text_in(_metadata(trace.data), "mlflow.trace_schema.version"), started=started)
+    yield _row(place, trace.data, trace.feedback, known)
 
 
-def _traces(source: Source) -> Iterator[tuple[str, dict[str, Any]]]:
+def _traces(source: Source) -> Iterator[tuple[str, _Trace]]:
     """Each trace after its place."""
     for place, row in source.rows():
         if "info" in row:
-            yield place, row
+            yield place, _Trace(row, _feedback(row))
             continue
         cell = row.get("trace")
         if cell is None:
             raise DataError(f"{place} has no trace, which the table of mlflow.search_traces has as JSON")
-        yield place, as_object(parsed(cell, f"{place}.trace"), f"{place}.trace")
+        trace = as_object(parsed(cell, f"{place}.trace"), f"{place}.trace")
+        yield place, _Trace(trace, _feedback(trace))
 
 
 def _metadata(trace: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from evalstone.compat.imports.results import (
     Event,
     Judged,
     Metric,
-    Restart,
     Result,
     Row,
     failed,
@@ -33,6 +32,7 @@ from evalstone.compat.imports.results import (
     numbered,
     object_in,
     objects_in,
+    read_learning,
     text_in,
     usage_of,
     valued,
@@ -40,7 +40,7 @@ from evalstone.compat.imports.results import (
 from evalstone.datasets.cells import storable
 from evalstone.errors import DataError
 from evalstone.targets import Answer
-from evalstone.types import Failed, Sample, Usage, note
+from evalstone.types import Failed, Note, Sample, Usage, note
 
 TOOL = "openai-evals"
 ITEM = "eval.run.output_item"
@@ -103,32 +103,25 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """What a file of output items holds. If only a later item tells that a model has several runs, it is read twice."""
-    known, items = _Known(), _items(source)
-    for event in items:
-        if not isinstance(event, tuple):
-            yield event
-        elif known.learn(item := _as_item(event[1])):
-            break
-        else:
-            yield from _row(event[0], item, known)
-    else:
-        return
-    for event in items:
-        if isinstance(event, tuple):
-            known.learn(_as_item(event[1]))
-    known.types.clear()
-    known.systems.clear()
-    yield Restart()
-    for event in _items(source):
-        if isinstance(event, tuple):
-            yield from _row(event[0], _as_item(event[1]), known)
-        else:
-            yield event
+    """What a file of output items holds. Whether a model has several runs depends on all of them."""
+    known = _Known()
+
+    def again() -> None:
+        known.types.clear()
+        known.systems.clear()
+
+    def events(place: str, item: dict[str, Any]) -> Iterator[Event]:
+        return _row(place, item, known)
+
+    return read_learning(lambda: _items(source), known.learn, events, again=again)
 
 
-def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Event]:
-    """The output items with their places; and what a page says of them."""
+def _items(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Note]:
+    """The output items, as the API has them, with their places; and what a page says of them."""
+    return (item if isinstance(item, Note) else (item[0], _as_item(item[1])) for item in _written(source))
+
+
+def _written(source: Source) -> Iterator[tuple[str, dict[str, Any]] | Note]:
     if source.head.is_lines:
         yield from source.lines()
         return

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from evalstone._core.display import excerpt, safe
 from evalstone._core.guards import is_array, is_number, is_object, is_whole, python_value
@@ -21,6 +21,7 @@ from evalstone.datasets.cells import storable
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Note, Sample, Skipped, Usage
 
+T = TypeVar("T")
 FailureKind: TypeAlias = Literal["TargetFailed", "JudgeFailed", "ScorerFailed", "NoScore", "NotFinite", "OutOfRange"]
 """What failed, in `Failed.exception`: the system that was evaluated, the judge, or the scorer's code; or the file has
 no score, one that is no finite number, or one outside the scale."""
@@ -188,6 +189,44 @@ class Restart:
 
 Event: TypeAlias = Row | About | Printed | Note | Restart
 """What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
+
+
+def read_learning(
+    items: Callable[[], Iterable[tuple[str, T] | Note]],
+    learn: Callable[[T], bool],
+    events: Callable[[str, T], Iterable[Event]],
+    *,
+    again: Callable[[], None] = lambda: None,
+) -> Iterator[Event]:
+    """What items say, if how one is read depends on all of them. Nearly always, the first ones tell; if not, the file
+    is read again.
+
+    Args:
+        items: Reads the file: each item after its place, and notes.
+        learn: Learns from an item. Returns whether earlier ones were read wrongly.
+        events: What an item says.
+        again: Called before the file is read again.
+    """
+    reading = iter(items())
+    for item in reading:
+        if not isinstance(item, tuple):
+            yield item
+        elif learn(item[1]):
+            break
+        else:
+            yield from events(*item)
+    else:
+        return
+    for item in reading:
+        if isinstance(item, tuple):
+            learn(item[1])
+    again()
+    yield Restart()
+    for item in items():
+        if isinstance(item, tuple):
+            yield from events(*item)
+        else:
+            yield item
 
 
 def failed(kind: FailureKind, error: object, *, reply: str | None = None) -> Failed:
