@@ -81,6 +81,17 @@ def test_feedback_with_a_text_is_no_metric_and_bad_numbers_fail(tmp_path: Path) 
     assert run.samples[0].metadata["feedback.correctness"] == "good"
 
 
+def test_a_metric_that_a_later_row_shows_is_one_of_the_first_rows_too(tmp_path: Path) -> None:
+    rows = [{**each, "feedback.correctness": 1, "feedback.late": None} for each in ROWS[:3]]
+    rows[1]["feedback.late"] = 0.5
+    rows[2]["feedback.correctness"] = "good"
+    run = imported(tmp_path / "r.json", rows)
+    assert {"correctness", "late"} & {info.name for info in run.scorers} == {"late"}
+    assert [isinstance(outcome, Failed) for outcome in outcomes(run, "late")] == [True, False, True]
+    assert run.samples is not None
+    assert run.samples[0].metadata["feedback.correctness"] == 1
+
+
 def test_several_inputs_outputs_and_references_are_kept(tmp_path: Path) -> None:
     row = {
         **ROWS[0],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from evalstone.compat.imports.results import (
     failed,
     metric_name,
     numbered,
+    read_learning,
     text_in,
     valued,
 )
@@ -46,21 +48,43 @@ def recognizes(head: Head) -> bool:
     return {"example_id", "execution_time"} <= names and any(name.startswith(_INPUTS) for name in names)
 
 
-def read(source: Source) -> Iterator[Event]:
-    """What a table holds. It is read twice: feedback is a metric if all of it are numbers."""
-    is_text = source.has_text_cells
-    numbers, others = dict[str, None](), set[str]()
-    for _, row in source.rows():
+@dataclass
+class _Known:
+    """What was learned of the rows so far."""
+
+    is_text: bool
+    metrics: dict[str, Metric] = field(default_factory=dict[str, Metric])
+    """Feedback that was only numbers, by its name."""
+    others: set[str] = field(default_factory=set[str])
+    """The names of all other feedback."""
+    rows: int = 0
+
+    def learn(self, row: Mapping[str, Any]) -> bool:
+        """Learn from a row. Returns whether earlier ones were read wrongly: a metric is new, or is none."""
+        before = len(self.metrics)
+        lost = False
         for name, cell in _under(row, _FEEDBACK).items():
-            value = cell_value(cell, is_text=is_text)
+            value = cell_value(cell, is_text=self.is_text)
+            if value is None or name in self.others:
+                continue
             if isinstance(value, bool | int | float):
-                numbers.setdefault(name)
-            elif value is not None:
-                others.add(name)
-    metrics = {name: Metric(metric_name(name), description=f"LangSmith: {metric_name(name)}") for name in numbers}
-    metrics = {name: metric for name, metric in metrics.items() if name not in others}
-    for place, row in source.rows():
-        yield _row(place, row, source.system, metrics, is_text=is_text)
+                title = metric_name(name)
+                self.metrics.setdefault(name, Metric(title, description=f"LangSmith: {title}"))
+            else:
+                self.others.add(name)
+                lost = self.metrics.pop(name, None) is not None or lost
+        self.rows += 1
+        return self.rows > 1 and (lost or len(self.metrics) > before)
+
+
+def read(source: Source) -> Iterator[Event]:
+    """What a table holds. Feedback is a metric if all of it are numbers."""
+    known = _Known(source.has_text_cells)
+
+    def events(place: str, row: dict[str, Any]) -> Iterator[Event]:
+        yield _row(place, row, source.system, known.metrics, is_text=known.is_text)
+
+    return read_learning(source.rows, known.learn, events)
 
 
 def _under(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
