@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import evaluate
+from evalstone import evaluate, score
 from evalstone.datasets import sample_from
 from evalstone.errors import DataError
 from evalstone.targets import Answer
@@ -171,10 +171,20 @@ def test_a_sharegpt_conversation_is_read() -> None:
     assert (sample.input, sample.output) == ("q", "a")
 
 
+def test_expected_tools_of_deepeval_are_the_expected_trajectory() -> None:
+    call = {"name": "f", "input_parameters": {"x": 1}, "description": None, "output": None}
+    row = {"input": "q", "actual_output": "a", "tools_called": [call], "expected_tools": [call]}
+    sample = sample_from(row)
+    assert sample.expected_trajectory is not None
+    assert [(step.name, step.data) for step in sample.expected_trajectory.steps or ()] == [
+        ("f", {"tool_args": {"x": 1}})
+    ]
+    assert score("tool_call_f1", sample).value == 1  # with its arguments
+
+
 def test_tools_called_become_a_conversation() -> None:
     row = {"input": "q", "actual_output": "a", "tools_called": [{"name": "f", "input_parameters": {"x": 1}}]}
     call = ToolCall(name="f", arguments={"x": 1}, state="call")
-    assert sample_from({**row, "expected_tools": ["f"]}).metadata == {"expected_tools": ["f"]}
     assert sample_from(row).messages == (
         Message(role="user", content="q"),
         Message(role="assistant", content="a", tool_calls=[call]),

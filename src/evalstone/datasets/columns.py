@@ -83,7 +83,7 @@ FIELD_NAMES: Mapping[str, Ranks] = {
     "expected_trajectory": (
         ("expected_trajectory",),
         ("reference_trajectory",),
-        ("reference_tool_calls",),
+        ("reference_tool_calls", "expected_tools"),
     ),
     "state": (("state",),),
     "turns": (("turns",),),
