@@ -1028,6 +1028,67 @@ bot = Bot()
         assert hashed(module.agent) == before
 
 
+def test_a_global_that_code_fills_at_its_first_use_is_no_part_of_it(imported: Callable[..., Any]) -> None:
+    files = """
+# app.py
+import helper
+def agent(*, input):
+    return helper.model(), helper.prompt(), helper.count(), helper.LIMIT
+# helper.py
+MODEL, PROMPT, CALLS, LIMIT = None, "", 0, 0
+def model():
+    global MODEL
+    if MODEL is None: MODEL = count
+    return MODEL
+def prompt():
+    global PROMPT
+    PROMPT = PROMPT or "loaded"
+    return PROMPT
+def count():
+    global CALLS
+    CALLS += 1
+def limit(number):
+    global LIMIT
+    LIMIT = number
+"""
+    module = imported(files)
+    before = code_hash(module.agent)
+    module.agent(input="a")
+    assert code_hash(module.agent) == before == code_hash(imported(files).agent)
+    module.helper.limit(5)
+    assert code_hash(module.agent) != before
+
+
+def test_what_a_question_of_ones_own_keeps_is_no_part_of_its_scorer(imported: Callable[..., Any]) -> None:
+    module = imported(
+        """
+# app.py
+from dataclasses import dataclass
+from typing import Literal
+from evalstone import Ask, Prompt, Question, Score, Scorer
+@dataclass(frozen=True)
+class Verdict:
+    reason: str
+    verdict: Literal['direct', 'vague']
+class JudgeDirect(Question[Verdict]):
+    kind = 'judge_direct'
+    output: str
+    prompt: Prompt = Prompt(instructions='Decide.', template='{{output}}')
+class Direct(Scorer):
+    name = 'direct'
+    questions = (JudgeDirect,)
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        return Score(float((await ask(JudgeDirect(output=output))).verdict == 'direct'))
+"""
+    )
+    before = module.Direct().signature
+    question = module.JudgeDirect(output="a")
+    assert question.fingerprint
+    assert question.render()
+    assert question.json_schema
+    assert module.Direct().signature == before
+
+
 @pytest.mark.parametrize(("one", "other"), [("Search.", "Find."), ("x: int", "x: str"), ("A query.", "A question.")])
 def test_descriptions_of_tools_are_part_of_a_program_but_not_of_a_scorer(
     imported: Callable[..., Any], one: str, other: str

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from evalstone._core.code_identity import ANSWERED_BY, class_hash, code_hash, pr
 def defined(source: str, module: str = "user_code") -> Any:
     """The `f` that a module's source defines."""
     scope: dict[str, Any] = {"__name__": module}
-    exec(source, scope)
+    exec(compile(source, module, "exec", dont_inherit=True), scope)
     return scope["f"]
 
 
@@ -134,6 +134,118 @@ def test_an_object_that_counts_its_calls_stays_the_same() -> None:
     before = code_hash(one)
     one()
     assert code_hash(one) == before != code_hash(other)
+
+
+FILLED_AT_FIRST_USE = {
+    "an attribute of an object": """
+class C:
+    def __init__(self): self.model = None
+    def __call__(self):
+        if self.model is None: self.model = 'loaded'
+f = C()
+""",
+    "an attribute of a class": """
+class C:
+    model = None
+    def __call__(self):
+        if C.model is None: C.model = 'loaded'
+f = C()
+""",
+    "an attribute that a class lacks": """
+class C:
+    @classmethod
+    def load(cls):
+        if not hasattr(cls, 'model'): cls.model = 'loaded'
+        return cls.model
+    def __call__(self): return self.load()
+f = C()
+""",
+    "an attribute of a function": """
+def f():
+    if not hasattr(f, 'model'): f.model = 'loaded'
+    return f.model
+""",
+    "a variable of an outer function": """
+def made():
+    model = None
+    def f():
+        nonlocal model
+        if model is None: model = 'loaded'
+    return f
+f = made()
+""",
+    "a cached property": """
+import functools
+class C:
+    @functools.cached_property
+    def model(self): return 'loaded'
+    def __call__(self): return self.model
+f = C()
+""",
+    "a cached property of a data class in a closure": """
+import dataclasses, functools
+@dataclasses.dataclass(frozen=True)
+class C:
+    k: int = 1
+    @functools.cached_property
+    def model(self): return 'loaded'
+def made(c):
+    def f(): return c.model
+    return f
+f = made(C())
+""",
+    "what a frozen data class keeps beside its fields": """
+import dataclasses
+@dataclasses.dataclass(frozen=True)
+class C:
+    k: int = 1
+    def __call__(self): object.__setattr__(self, 'model', 'loaded')
+f = C()
+""",
+    "a dictionary of a data class that can't be hashed": """
+import dataclasses
+@dataclasses.dataclass
+class C:
+    known: dict = dataclasses.field(default_factory=dict)
+    def __call__(self): self.known['a'] = 1
+f = C()
+""",
+    "a cached property of a pydantic model in a default": """
+import functools, pydantic
+class C(pydantic.BaseModel):
+    k: int = 1
+    @functools.cached_property
+    def model(self): return 'loaded'
+def f(c=C()): return c.model
+""",
+}
+
+
+@pytest.mark.parametrize("case", FILLED_AT_FIRST_USE)
+def test_what_code_fills_at_its_first_use_is_no_part_of_it(case: str) -> None:
+    source = FILLED_AT_FIRST_USE[case]
+    f, other = defined(source), defined(source)
+    kind = cast("type[Any]", type(f))
+    before, of_kind = code_hash(f), class_hash(kind)
+    f()
+    assert code_hash(f) == before == code_hash(other)
+    assert class_hash(kind) == of_kind
+
+
+def test_what_is_set_from_outside_is_a_part_of_code_even_if_it_was_empty() -> None:
+    source = """
+class C:
+    prompt = None
+    def set(self, prompt): self.prompt = prompt
+    def __call__(self): return self.prompt
+f = C()
+"""
+    f = defined(source)
+    hashes = [code_hash(f)]
+    f.prompt = "one"
+    hashes.append(code_hash(f))
+    f.set("two")
+    assert len({*hashes, code_hash(f)}) == 3
 
 
 def test_what_a_default_holds_is_read_with_and_without_descriptions() -> None:

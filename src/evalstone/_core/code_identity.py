@@ -18,7 +18,7 @@ import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -35,9 +35,9 @@ from types import (
 )
 from typing import Any, NamedTuple, cast
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from evalstone._core.code_source import PACKAGE, ModuleSource, file_of, is_users_file, module_content, module_named
+from evalstone._core.first_use import ByIdentity, before_use, codes, is_computed, kept
 from evalstone._core.guards import class_of, is_list, is_mapping, is_partial
 from evalstone._core.json import brief as brief_json
 from evalstone._core.json import content_hash
@@ -68,8 +68,10 @@ class _Contents(NamedTuple):
     files: tuple[str, ...] = ()
 
 
-_CONTENTS: WeakKeyDictionary[Any, dict[tuple[str, bool], _Contents]] = WeakKeyDictionary()
+_CONTENTS = ByIdentity[dict[tuple[str, bool], _Contents]](dict)
 """The contents of mutable values when their owner was first seen. Calls may change them, as in a cache."""
+_MAKING = frozenset(("__init__", "__new__", "__post_init__", "model_post_init", "__setstate__", "__set__"))
+"""Methods that assign what an object is made of."""
 
 
 def is_own_code(value: Any) -> bool:
@@ -190,12 +192,13 @@ class _Reader:
         self._seen.add(id(function))
         self._add_file(function.__globals__)
         code = function.__code__
-        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        cells = dict(zip(code.co_freevars, map(_contents, function.__closure__ or ()), strict=True))
+        cells = before_use(function, kept(code), cells)
         return [
             _bytecode(code, None if self._documented else function.__doc__),
             self._owned(function, "defaults", function.__defaults__),
             self._owned(function, "keyword defaults", function.__kwdefaults__),
-            [[name, self._cell(function, name, cell)] for name, cell in cells],
+            [[name, self._owned(function, name, value)] for name, value in cells.items()],
             self._reads(function, _names(code), function.__globals__),
             [self._imported(name, level, function.__globals__) for name, level in sorted(set(_imports(code)))],
             *self._attributes(function),
@@ -216,11 +219,9 @@ class _Reader:
 
     def _attributes(self, function: FunctionType) -> list[Any]:
         """The attributes set on a function, as in `agent.prompt = "…"`."""
-        attributes = {name: value for name, value in vars(function).items() if not name.startswith("__")}
+        attributes = before_use(function, kept(function.__code__), vars(function))
+        attributes = {name: value for name, value in attributes.items() if not name.startswith("__")}
         return [[name, self._owned(function, name, value, counts=True)] for name, value in attributes.items()]
-
-    def _cell(self, owner: Any, name: str, cell: Any) -> Any:
-        return self._owned(owner, name, _contents(cell))
 
     def _owned(self, owner: Any, name: str, value: Any, *, counts: bool = False) -> Any:
         """A value that belongs to a function, a class or an object; a mutable one as it was when it was first seen.
@@ -231,8 +232,8 @@ class _Reader:
         if not is_counter and not isinstance(value, (*_CONTAINERS, Mapping)):
             return self.described(value)
         try:
-            contents = _CONTENTS.setdefault(owner, {})
-        except TypeError:  # the owner takes no weak references, or can't be hashed
+            contents = _CONTENTS.of(owner)
+        except TypeError:  # the owner takes no weak references
             return self.described(value)
         key, identity = (name, self._documented), 0 if is_counter else id(cast(object, value))
         known = contents.get(key)
@@ -263,9 +264,8 @@ class _Reader:
         if id(value) in self._seen or not (is_users or _is_frozen(kind)):
             return _name(kind)
         self._seen.add(id(value))
-        attributes: Mapping[str, Any] = getattr(value, "__dict__", {})
-        slots = [name for base in kind.__mro__ for name in _texts(vars(base).get("__slots__", ()))]
-        attributes = {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **attributes}
+        kept_by = {name for base in kind.__mro__ if self._is_users_class(base) for name in _kept_by(base)}
+        attributes = before_use(value, kept_by, _attributes_of(value, kind))
         state = [[name, self._owned(value, name, item, counts=True)] for name, item in attributes.items()]
         return [_name(kind), self.kind(kind) if is_users else [], state]
 
@@ -282,7 +282,7 @@ class _Reader:
         namespace: Mapping[str, Any] = {} if module is None else vars(module)
         self._add_file(namespace)
         source = ModuleSource.of(namespace)
-        for name, value in _members(base):
+        for name, value in _members(base, before_use(base, _kept_by(base), vars(base))):
             if isinstance(value, (*_CONSTANTS, tuple, FunctionType, type, functools.partialmethod)):
                 described = self.described(value)
             elif source is not None and (statements := source.in_class(base.__qualname__, name)):
@@ -297,8 +297,8 @@ class _Reader:
                 yield [base.__qualname__, name, self._statement(statement, namespace, name)]
         if self._documented:
             yield [base.__qualname__, "docstring", vars(base).get("__doc__")]
-        fields: Mapping[str, Any] = getattr(base, "__dataclass_fields__", {})
-        for name, field in fields.items():
+        declared: Mapping[str, Any] = getattr(base, "__dataclass_fields__", {})
+        for name, field in declared.items():
             if isinstance(factory := field.default_factory, FunctionType):
                 yield [base.__qualname__, name, self.function(factory)]
         if annotations := self._annotations(base, namespace):
@@ -311,12 +311,15 @@ class _Reader:
 
     def _global(self, owner: Any, name: str, namespace: Mapping[str, Any], names: Iterable[str]) -> Any:
         """A module global. names: all names that the code reads, some of them attributes of modules."""
+        source = ModuleSource.of(namespace) if self._is_users(namespace) else None
         value = namespace[name]
+        if source is not None and name in source.kept:
+            module = module_named(str(namespace.get("__name__")))
+            value = before_use(module, (name,), {name: value})[name]
         if isinstance(value, ModuleType):
             return self._module(owner, value, names)
         if isinstance(value, FunctionType | type | MethodType | functools.partial):
             return self.described(value)
-        source = ModuleSource.of(namespace) if self._is_users(namespace) else None
         if isinstance(value, (*_CONSTANTS, tuple, frozenset, Enum)):
             if source is not None:
                 self._add_file(_namespace_of(source.origin(name, namespace)))
@@ -485,9 +488,9 @@ def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [node.module or "", *(f"{node.module or ''}.{alias.name}".lstrip(".") for alias in node.names)]
 
 
-def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
-    slots = _texts(vars(kind).get("__slots__", ()))
-    for name, value in sorted(vars(kind).items()):
+def _members(kind: type[Any], namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    slots = _texts(namespace.get("__slots__", ()))
+    for name, value in sorted(namespace.items()):
         if isinstance(value, staticmethod | classmethod):
             value = cast("staticmethod[..., Any]", value).__func__
         elif isinstance(value, property):
@@ -503,8 +506,29 @@ def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _is_generated(method: FunctionType) -> bool:
+def _attributes_of(value: Any, kind: type[Any]) -> dict[str, Any]:
+    """What an object consists of: the fields of a frozen dataclass, else its attributes. What is computed from them at
+    first use, as by a cached property, is none of it."""
+    attributes: Mapping[str, Any] = getattr(value, "__dict__", {})
+    slots = [name for base in kind.__mro__ for name in _texts(vars(base).get("__slots__", ())) if name != "__dict__"]
+    attributes = {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **attributes}
+    names = {each.name for each in fields(kind)} if is_dataclass(kind) else set[str]()
+    if _is_frozen(kind) and _is_generated(kind.__init__):
+        return {name: item for name, item in attributes.items() if name in names}
+    return {name: item for name, item in attributes.items() if name in names or not is_computed(kind, name)}
+
+
+@functools.lru_cache(1024)
+def _kept_by(kind: type[Any]) -> frozenset[str]:
+    """The attributes that the methods of a class fill at first use."""
+    members = [(name, value) for name, value in _members(kind, vars(kind)) if isinstance(value, FunctionType)]
+    return frozenset(each for name, value in members if name not in _MAKING for each in kept(value.__code__))
+
+
+def _is_generated(method: object) -> bool:
     """Whether dataclasses wrote a method."""
+    if not isinstance(method, FunctionType):
+        return False
     return method.__code__.co_filename == "<string>" or method.__globals__.get("__name__") in ("dataclasses", "reprlib")
 
 
@@ -519,28 +543,20 @@ def _contents(cell: Any) -> Any:
     return None
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code, and that of its inner functions."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
 def _names(code: CodeType) -> list[str]:
     """The global names that a function's code may read, sorted, including those of inner functions."""
-    names = {name for each in _codes(code) for name in each.co_names}
+    names = {name for each in codes(code) for name in each.co_names}
     return sorted(names if names.isdisjoint(_BY_NAME) else names | {*filter(str.isidentifier, _literals(code))})
 
 
 def _literals(code: CodeType) -> Iterator[str]:
-    for each in _codes(code):
+    for each in codes(code):
         yield from (constant for constant in each.co_consts if isinstance(constant, str))
 
 
 def _imports(code: CodeType) -> Iterator[tuple[str, int]]:
     """The modules that a function imports when it runs, each with the level of a relative import."""
-    for each in _codes(code):
+    for each in codes(code):
         if not _IMPORT_BY_NAME.isdisjoint(each.co_names):
             yield from ((name, 0) for name in _literals(each) if all(map(str.isidentifier, name.split("."))))
         if _IMPORT_NAME not in each.co_code[::2]:

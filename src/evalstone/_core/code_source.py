@@ -91,6 +91,12 @@ class ModuleSource:
         follows the conditions that decide whether it runs."""
         return self._by_name.get(name, ())
 
+    @functools.cached_property
+    def kept(self) -> frozenset[str]:
+        """The globals that a function both reads and assigns, as one does that fills them at first use."""
+        functions = (node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return frozenset(name for function in functions for name in _kept(function))
+
     def in_class(self, qualname: str, name: str) -> Sequence[ast.stmt]:
         """The statements in the body of a class that bind a name."""
         return [each for each in self._body(qualname) if name in _defines(each)]
@@ -294,6 +300,18 @@ def _guarded(
 def _is_of_running(test: ast.expr) -> bool:
     """Whether a condition is about how the module runs, such as `__name__ == "__main__"`, and not about its values."""
     return any(isinstance(node, ast.Name) and node.id in ("__name__", "TYPE_CHECKING") for node in ast.walk(test))
+
+
+def _kept(function: ast.AST) -> Iterator[str]:
+    """The globals that a function both reads and assigns."""
+    nodes = [*ast.walk(function)]
+    named = [node for node in nodes if isinstance(node, ast.Name)]
+    read = {node.id for node in named if isinstance(node.ctx, ast.Load)}
+    read |= {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
+    assigned = {node.id for node in named if isinstance(node.ctx, ast.Store)}
+    yield from (
+        name for node in nodes if isinstance(node, ast.Global) for name in node.names if name in read & assigned
+    )
 
 
 def _defines(statement: ast.stmt) -> Iterator[str]:
