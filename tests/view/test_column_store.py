@@ -46,7 +46,8 @@ def test_numbers_are_read_as_they_were_written(values: list[float]) -> None:
     columns = stored(lambda writer: writer.numbers("x", np.array(values)))
     expected = [None if math.isnan(value) else value for value in values]
     rows = [*range(len(values))][::-3]
-    assert columns.numbers_at("x", rows) == [expected[row] for row in rows]
+    for _ in range(9):
+        assert columns.numbers_at("x", rows) == [expected[row] for row in rows]
     assert [None if math.isnan(value) else value for value in columns.numbers("x").tolist()] == expected
     assert columns.numbers_at("x", rows) == [expected[row] for row in rows]
 
@@ -56,7 +57,8 @@ def test_texts_are_read_as_storable(kind: Callable[[list[str]], Sequence[str]]) 
     texts = ["a", "", "é", "\ud800x", "\x00", "東京", *(f"sample-{n}" for n in range(20)), "\ud7ff"]
     columns = stored(lambda writer: writer.texts("x", kind(texts)))
     rows = [3, 4, 25, 0, 19]
-    assert columns.texts_at("x", rows) == [storable(texts[row]) for row in rows]
+    for _ in range(9):  # a column that is read again and again is kept
+        assert columns.texts_at("x", rows) == [storable(texts[row]) for row in rows]
     assert [*columns.texts("x")] == [*map(storable, texts)]
     assert columns.texts_at("x", rows) == [storable(texts[row]) for row in rows]
     assert [columns.find("x", storable(text)) for text in texts] == [*range(len(texts))]

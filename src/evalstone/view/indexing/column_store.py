@@ -10,6 +10,7 @@ import importlib
 import math
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -110,6 +111,8 @@ class StoredColumns:
         self._connection, self.about = connection, about
         self._arrays: dict[str, Array] = {}
         self._texts: dict[str, PackedTexts] = {}
+        self._chunks = Counter[str]()
+        """How many chunks of a column were read for a few rows."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.about
@@ -169,8 +172,8 @@ class StoredColumns:
         of = self.about[name]
         if "all" in of:
             return [of["all"]] * len(rows)
-        if name in self._arrays:
-            found = self._arrays[name][[*rows]].tolist()
+        if self._is_read(name, rows):
+            found = self.numbers(name)[[*rows]].tolist()
         else:
             chunks = {chunk: self.in_chunk(chunk, name) for chunk in {row // CHUNK for row in rows}}
             found = [chunks[row // CHUNK][row % CHUNK].item() for row in rows]
@@ -178,12 +181,19 @@ class StoredColumns:
 
     def texts_at(self, name: str, rows: Sequence[int]) -> list[str]:
         """The texts in a few rows."""
-        if name in self._texts:
-            return [self._texts[name][row] for row in rows]
+        if self._is_read(name, rows):
+            return [self.texts(name)[row] for row in rows]
         chunks: dict[int, PackedTexts] = {}
         for chunk in {row // CHUNK for row in rows}:
             chunks[chunk] = _packed(self._body(name, chunk), self.in_chunk(chunk, name + _LENGTHS))
         return [chunks[row // CHUNK][row % CHUNK] for row in rows]
+
+    def _is_read(self, name: str, rows: Sequence[int]) -> bool:
+        """Whether a column is read as a whole for a few rows: if it was, or else as many chunks of it."""
+        if name in self._arrays or name in self._texts:
+            return True
+        self._chunks[name] += len({row // CHUNK for row in rows})
+        return self._chunks[name] * CHUNK > 2 * self.about[name]["rows"] + CHUNK
 
     def in_chunk(self, chunk: int, name: str) -> Array:
         """The numbers of a chunk of a column."""

@@ -6,7 +6,7 @@ import functools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from evalstone.view.indexing.comparison_scores import Pairs, stored_keys, stored
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, Numbers, OutdatedIndex
-from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
+from evalstone.view.indexing.paging import MOST_AT_ONCE, page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
@@ -181,8 +181,9 @@ class StoredComparison:
 
     def every(self, query: CompareQuery) -> Iterator[ComparedSample]:
         """All samples that a query finds, in its order."""
-        for page in every_page(lambda after: self.page(replace(query, after=after, before=""), MOST_AT_ONCE)):
-            yield from page.samples
+        rows = self._rows(query, None, self._size, back=False)
+        for start in range(0, len(rows), MOST_AT_ONCE):
+            yield from self._samples(rows[start : start + MOST_AT_ONCE])
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -24,6 +26,7 @@ from evalstone.view.addresses import (
 from evalstone.view.compare_query import CompareQuery
 from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.indexing.index import Case, Index, Stored, question_of
+from evalstone.view.indexing.paging import MOST_AT_ONCE
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED
 from evalstone.view.library import Library
 from evalstone.view.names import names_of
@@ -80,19 +83,23 @@ class InRun:
     """
 
     def __init__(self, index: Index, case: Case | None, *, worse: bool, whole: bool = False) -> None:
-        self.index = index
+        self.index, self._whole = index, whole
         self.cases = [case] if case is not None else []
         if case is not None and case.trial is not None:
             self.cases = index.trials(case.sample)
         pick = min if worse else max
         known = [each for each in self.cases if each.goodness is not None]
         self.shown = pick(known, key=lambda each: each.goodness or 0.0) if known else next(iter(self.cases), None)
-        self.stored: Stored | None = None
-        if self.shown is not None:
-            place = self.shown.place
-            self.stored = index.stored(place) if whole else index.stored_within(place, MOST_BYTES)
-            if self.stored is None or len(self.cases) > 1:
-                self.shown = index.at([self.shown.place])[self.shown.place]
+        if self.shown is not None and self.shown is not case:
+            self.shown = index.at([self.shown.place])[self.shown.place]
+
+    @functools.cached_property
+    def stored(self) -> Stored | None:
+        """The sample with its records, of the trial that is shown; None if the sample is very large."""
+        if self.shown is None:
+            return None
+        place = self.shown.place
+        return self.index.stored(place) if self._whole else self.index.stored_within(place, MOST_BYTES)
 
     @property
     def answer(self) -> str:
@@ -332,11 +339,18 @@ def comparison_csv(library: Library, cards: Sequence[Card], query: CompareQuery)
                 for scorer in compared.scorers:
                     header += [f"{letter} {scorer.title}", f"{letter} {scorer.title} outcome"]
                     header += [f"{letter} {scorer.title} improvement"] if number else []
-            yield from csv_rows(header, (_csv_row(compared, sample) for sample in compared.every(query)))
+            yield from csv_rows(header, _all_rows(compared, query))
 
 
-def _csv_row(compared: StoredComparison, sample: ComparedSample) -> list[Value]:
-    data = sample_data(compared, sample, cells_of(compared, [sample])[0])
+def _all_rows(compared: StoredComparison, query: CompareQuery) -> Iterator[list[Value]]:
+    every = compared.every(query)
+    while some := [*itertools.islice(every, MOST_AT_ONCE)]:
+        for sample, cells in zip(some, cells_of(compared, some), strict=True):
+            yield _csv_row(compared, sample, cells)
+
+
+def _csv_row(compared: StoredComparison, sample: ComparedSample, cells: list[InRun]) -> list[Value]:
+    data = sample_data(compared, sample, cells)
     row: list[Value] = [sample.name]
     for number, letter in enumerate(data["runs"]):
         run: Any = data["runs"][letter]
