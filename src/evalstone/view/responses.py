@@ -6,7 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +32,8 @@ SOON = "2"
 """Seconds until a page is loaded again for which something is being computed."""
 HELD_BACK = 1 << 16
 """The characters of a file that are written before any of them is sent."""
+PIECE = 1 << 16
+"""The characters of a file that are sent together."""
 
 
 class NotThere(EvalstoneError):
@@ -71,6 +73,19 @@ def file_name(name: str, suffix: str = "") -> str:
     return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name + suffix)
 
 
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Texts joined to longer ones: a server sends each by itself, which takes longer than to make a line."""
+    waiting, size = list[str](), 0
+    for text in texts:
+        waiting.append(text)
+        size += len(text)
+        if size >= PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
+
+
 def attachment(texts: Iterable[str], name: str, media_type: str) -> Response:
     """A file with this name, as it is written. An error in its beginning is raised; later, the connection is closed."""
     from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra
@@ -82,7 +97,7 @@ def attachment(texts: Iterable[str], name: str, media_type: str) -> Response:
         size += len(text)
         if size > HELD_BACK:
             break
-    body = (text.encode("utf-8", "replace") for text in itertools.chain(beginning, waiting))
+    body = (text.encode("utf-8", "replace") for text in _pieces(itertools.chain(beginning, waiting)))
     return StreamingResponse(body, media_type=f"{media_type}; charset=utf-8", headers=headers)
 
 
