@@ -25,6 +25,7 @@ from evalstone.agents.formats.values import (
 from evalstone.errors import DataError, invalid
 from evalstone.types import ToolCall
 from evalstone.types.accounts import is_hidden, merged_call, same_value
+from evalstone.types.tool_results import is_only_error, returned_object
 
 CALL_NAMES = ("name", "toolname", "tool")
 # Calls of OpenAI's own tools: the tool's name, the entries that are its arguments, and those that are its result.
@@ -170,7 +171,7 @@ def text_of(result: Any) -> str:
 def error_text(error: Any) -> str:
     """The text in an error; otherwise the whole error as JSON."""
     error = plain_result(error)[0]
-    inner = first(entries_of(error), ("message", "error", "content"))
+    inner = first(returned_object(error), ("message", "error", "content"))
     return error_text(inner) if inner is not None else text_of(error)
 
 
@@ -243,7 +244,7 @@ def tool_result(part: Mapping[str, Any]) -> ToolResult:
     by_name = by_normal_name(part)
     result, failed = plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
     failed = failed or says_failed(by_name) or part.get("type") == "tool-error"
-    failed = failed or (is_object(result) and result.keys() == {"error"})
+    failed = failed or is_only_error(result)
     call_id = first(by_name, _CALL_IDS)
     return ToolResult(str(call_id or ""), result, failed, str(first(by_name, (*CALL_NAMES, "tooltype")) or ""))
 

@@ -11,10 +11,11 @@ from evalstone.agents.formats import pydantic_ai
 from evalstone.agents.formats.calls import ToolResult, says_failed, text_of
 from evalstone.agents.formats.parts import Content
 from evalstone.agents.formats.roles import ROLE_KEYS, role_of
-from evalstone.agents.formats.values import Entries, by_normal_name, placed, read_usage
+from evalstone.agents.formats.values import Entries, by_normal_name, entries_of, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
 from evalstone.types.messages import ORIGINS, ROLES, Message, ToolCall, Usage
+from evalstone.types.tool_results import is_only_error
 
 
 class NoMessageError(DataError):
@@ -43,7 +44,8 @@ class Conversation:
         content = Content(role=role)
         content.read_message(item)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
-        text, calls = content.text, [call for call in content.calls if not self._repeats(call, content)]
+        text = content.text if content.returned is None else text_of(content.returned)
+        calls = [call for call in content.calls if not self._repeats(call, content)]
         if role == "user" and not content.attachments and (feedback := pydantic_ai.feedback_in(text)) is not None:
             self.messages.append(feedback)
             return
@@ -96,7 +98,9 @@ class Conversation:
         name = item.get("name") if not call_id and isinstance(item.get("name"), str) else ""
         returned = item.get("content")
         result: Any = returned if content.attachments or returned == [] else text  # an empty list has no text
-        failed = says_failed(by_normal_name(item))
+        result = result if content.returned is None else content.returned
+        failed = any(says_failed(by_normal_name(each)) for each in (item, entries_of(returned)))
+        failed = failed or is_only_error(result)
         return self.attach(ToolResult(call_id, result, failed, name or ""), notes=content.notes)
 
     def attach(self, result: ToolResult, own: list[ToolCall] | None = None, *, notes: Sequence[str] = ()) -> bool:

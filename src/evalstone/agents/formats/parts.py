@@ -109,6 +109,14 @@ def types_in(item: Entries) -> set[str]:
     return {str(part.get("type")) for part in objects_in(parts)}
 
 
+def _is_returned(content: Any) -> bool:
+    """Whether the content of a tool's message is what the tool returned, and not text or parts that hold it."""
+    if not is_object(content):
+        return isinstance(content, int | float)
+    has_parts = "parts" in content or "toolInvocations" in content or is_array(content.get("content"))
+    return bool(content) and not has_parts and not content.keys() <= {"type", "text", "content"}
+
+
 @dataclass
 class Content:
     """The content collected from one message."""
@@ -123,6 +131,8 @@ class Content:
     role: str = ""
     approved: set[str] = field(default_factory=set[str])
     """The IDs of calls that waited for approval, which Mastra repeats in the message after it."""
+    returned: Any = None
+    """What a tool returned, if it is neither text nor parts."""
     is_approval: bool = False
     """Whether this is the user's reply to a call, and not the call's result."""
     _goes_on: bool = False
@@ -151,6 +161,10 @@ class Content:
     def _read(self, content: Any) -> None:
         if isinstance(content, str):
             self.texts.append(content)
+        elif self.role == "tool" and _is_returned(content):
+            self.returned = content
+        elif self.role == "tool" and is_array(inner := entries_of(content).get("content")):  # MCP's result
+            self._read(inner)
         elif is_array(content):
             for number, part in enumerate(content):
                 try:

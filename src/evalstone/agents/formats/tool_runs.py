@@ -12,6 +12,7 @@ from evalstone.agents.formats.values import Entries, entries_of, json_text, pars
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall
 from evalstone.types.accounts import is_hidden, is_redacted, tool_and_arguments
+from evalstone.types.tool_results import is_only_error
 
 _STATUS = ("gen_ai.tool.status", "tool.status")
 """Strands' attributes for the end of a tool. A tool that waits for an answer to its interrupt hasn't ended."""
@@ -34,7 +35,7 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
     unknown = returned == "null" or is_redacted(returned)
     result, says_failed = plain_result(None if unknown else parsed(json_text(returned)))
     arguments = arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments")))
-    failed = error is not None or says_failed or attributes.get("error.type") is not None
+    failed = error is not None or says_failed or is_only_error(result) or attributes.get("error.type") is not None
     said: Any = (error or "error") if result is None else result
     system = attributes.get("gen_ai.provider.name", attributes.get("gen_ai.system"))
     waits = system == "strands-agents" and attributes.keys().isdisjoint(_STATUS)

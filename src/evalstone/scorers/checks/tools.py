@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar
 
 from evalstone._core.declarations import TEXT, TEXTS, Range
 from evalstone._core.display import count
-from evalstone._core.guards import is_mapping
 from evalstone.scorers.agents import CallSource
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Message, Score, Skipped, ToolCall
+from evalstone.types.tool_results import returned_error
 
 
 class ToolCheck(CallSource, Check, ABC):
@@ -127,11 +127,12 @@ class NoToolCalls(ToolCheck):
 class NoToolErrors(ToolCheck):
     """Whether every tool call returned a result without an error.
 
-    0 if a call failed, never returned, or returned an object with a non-empty `error`, else 1. A partial call fails
-    only if it has such a result. 1 if nothing was called.
+    0 if a call failed, never returned, or returned an object with a non-empty `error`, also as JSON text, else 1. A
+    partial call fails only if it has such a result. 1 if nothing was called.
     """
 
     name = "no_tool_errors"
+    version = 2
     include_partial = True
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
@@ -153,8 +154,7 @@ def has_failed(call: ToolCall) -> bool:
     """Whether a call failed, never returned (unless it is partial), or returned an object with a non-empty `error`."""
     if call.state not in ("result", "partial"):
         return True
-    result = call.result
-    return is_mapping(result) and bool(result.get("error"))
+    return returned_error(call.result) is not None
 
 
 def _names(names: Sequence[str]) -> str:
