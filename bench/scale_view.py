@@ -8,50 +8,22 @@ Prints seconds and processor time, the peak of memory so far, and what is writte
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from processes import own_peak
+from view import get
 
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.indexing import jobs
-from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
 
 REQUESTS = 5
-
-
-def get(app: App, address: str) -> bytes:
-    """The body of a page."""
-
-    async def ask() -> bytes:
-        path, _, query = address.partition("?")
-        scope = {
-            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
-            "headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http", "root_path": "",
-        }  # fmt: skip
-        sent: list[Any] = []
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        await app(scope, receive, send)
-        body = b"".join(message.get("body", b"") for message in sent)
-        if sent[0]["status"] != 200:
-            raise SystemExit(f"{address}: {sent[0]['status']} {body[:500]!r}")
-        return body
-
-    return asyncio.run(ask())
 
 
 def timed(what: str, work: Callable[[], object], times: int = 1) -> None:

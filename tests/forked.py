@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 _CONTEXT = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -34,4 +36,6 @@ def _run(code: str, folder: Path, said: Path) -> None:
     os.chdir(folder)
     sys.path[0] = str(folder)
     warnings.simplefilter("error")
-    exec(compile(code, "<script>", "exec"), sys.modules["__main__"].__dict__)
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    exec(compile(code, "<script>", "exec"), main.__dict__)
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] - processes of multiprocessing leave that out

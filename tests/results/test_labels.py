@@ -249,3 +249,11 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_labels_without_a_known_column_say_so_as_values_too(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("foo,label\na,1\n")
+    with pytest.raises(DataError, match="name the samples with data=") as raised:
+        read_labels(path, READER)
+    assert (raised.value.kind, raised.value.known) == ("unrecognized", ("foo", "label"))

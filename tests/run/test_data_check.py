@@ -73,7 +73,7 @@ def test_a_file_in_another_encoding_has_that_problem_alone(tmp_path: Path) -> No
     checked = check(path, map={"output": "Réponse"})
     (problem,) = checked.problems
     assert problem.message.startswith("not UTF-8: byte 5 (0xe9, line 1)")
-    assert (checked.encoding, checked.delimiter, checked.complete) == ("", "", False)
+    assert not checked.complete
     assert check(path, map={"output": "Réponse"}, encoding="cp1252").passed
 
 
@@ -81,9 +81,10 @@ def test_problems_are_listed_in_the_order_of_the_data(tmp_path: Path) -> None:
     for name in ("a", "b"):
         lines = ['{"id": "x", "output": "a"}', '{"id": "x", "output": "b"}', '{"output": [1]}', '{"other": 1}']
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines).replace("x", f"{name}x"))
+    (tmp_path / "0.jsonl").write_text("[\n")
     checked = check(tmp_path / "*.jsonl", map={"input": "absent"})
     assert [one.place for one in checked.problems] == [
-        *("", "line 2 of a.jsonl", "line 3 of a.jsonl", "line 2 of b.jsonl", "line 3 of b.jsonl"),
+        *("", "line 1 of 0.jsonl", "line 2 of a.jsonl", "line 3 of a.jsonl", "line 2 of b.jsonl", "line 3 of b.jsonl"),
     ]
 
 
@@ -94,6 +95,9 @@ def test_problems_are_counted_beyond_those_that_are_listed() -> None:
     checked = check([{"id": "a", "output": "b"}] * (MOST_PROBLEMS + 8))
     assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 7)
     assert checked.problems[-1].place == f"item {MOST_PROBLEMS + 1}"
+    checked = check([{"id": "a", "output": "b"}] * 2 + [{"output": [1]}] * MOST_PROBLEMS)
+    assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 1)
+    assert [(one.place, one.field) for one in checked.problems[:2]] == [("item 2", "id"), ("item 3", "output")]
 
 
 def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:

@@ -296,6 +296,7 @@ def test_addresses_of_compared_samples_that_make_no_sense_say_so(url: str) -> No
     runs = saved(url, ["0.5"], ["1"], scorers=[Given()])
     ids, client = [run.id for run in runs], client_of(url)
     assert client.get(compared_address("other", ids)).status == 404
+    assert client.get(compared_address("s1", ids).replace("s1", "%ED%A0%80", 1)).status == 404
     assert "have no results of sample other" in client.get(compared_address("other", ids)).words
     assert client.get(compared_address("s1", ids, suffix=".csv")).status == 404
     assert client.get(compared_address("s1", ids[:1])).status == 400
@@ -695,6 +696,12 @@ def test_what_turns_out_to_be_damaged_is_made_anew(url: str) -> None:
         replies = [client.get(each) for each in addresses for _ in range(3)]
         assert {reply.status for reply in replies} <= {200, 503}
         assert all("Load the page again" in reply.words for reply in replies if reply.status == 503)
+
+
+def test_a_score_that_has_not_changed_improves_by_zero_whichever_direction_is_better(url: str) -> None:
+    runs = saved(url, ["0.5"], ["0.5"], scorers=[Given(), Harm()])
+    (row,) = csv.DictReader(io.StringIO(client_of(url).get(address(runs, suffix=".csv")).text))
+    assert (row["B given improvement"], row["B harm improvement"]) == ("0.0", "0.0")
 
 
 def test_the_data_has_every_sample_with_whole_answers(url: str) -> None:

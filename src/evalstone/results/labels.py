@@ -28,7 +28,7 @@ from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.lost_types import is_sheet_error
 from evalstone.datasets.tables import is_table, table_rows
-from evalstone.errors import ConfigError, DataError, absent, invalid
+from evalstone.errors import ConfigError, DataError, Problem, absent, invalid
 from evalstone.types import Sample, is_own_id
 
 
@@ -281,11 +281,12 @@ def read_labels(
         rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:
-        message, parts = str(error), (error,)
+        message, part = str(error), error
         if data is None and error.kind == "unrecognized":
             hint = "; if it has only ids and labels, name the samples with "
-            parts = (message.partition(";")[0], Hint.of(hint, Setting("data", "FILE")))
-        raise DataError("" if message.startswith(source_name) else f"{source_name}: ", *parts) from None
+            said = (message.partition(";")[0], Hint.of(hint, Setting("data", "FILE")))
+            part = Problem(said, "unrecognized", known=error.known)
+        raise DataError("" if message.startswith(source_name) else f"{source_name}: ", part) from None
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,6 @@ class _Inspection:
             self.complete = False
             self._refuse("", error)
         if not self.rows and not self.complete:
-            found.encoding = found.delimiter = ""
             return self._result(found, {}, (), found.cautions)
         try:
             reader.columns.check()
@@ -214,6 +213,7 @@ class _Inspection:
 
     def _refuse(self, place: str, error: DataError, of_field: str = "") -> None:
         self.n_problems += 1
+        self.places.order(place)
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(DataProblem(place=place, field=of_field, message=str(error), error=error))
 
@@ -280,8 +280,10 @@ class _Inspection:
     ) -> DataCheck:
         same_ids, used = self.ids.repeated(MOST_PROBLEMS)
         for later, first in used:
-            self._refuse(later, DataError(f"its ID is already used by {first}"), "id")
-        self.n_problems += same_ids - len(used)
+            said = f"its ID is already used by {first}"
+            self.problems.append(DataProblem(place=later, field="id", message=said, error=DataError(said)))
+        self.problems.sort(key=lambda problem: self.places.order(problem.place))
+        self.n_problems += same_ids
         same_inputs, pairs = self.inputs.repeated(_PAIRS)
         columns: dict[str, list[str]] = {}
         for column, name in became.items():
@@ -305,7 +307,7 @@ class _Inspection:
             delimiter=found.delimiter,
             fields=tuple(fields),
             unread=tuple(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
-            problems=tuple(sorted(self.problems, key=lambda problem: self.places.order(problem.place))),
+            problems=tuple(self.problems[:MOST_PROBLEMS]),
             n_problems=self.n_problems,
             complete=self.complete,
             duplicates=Duplicates(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evalstone._core.json import storable
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
@@ -161,7 +162,7 @@ class StoredComparison:
 
     def named(self, name: str) -> ComparedSample | None:
         """The sample of this name; None if there is none."""
-        row = self._columns.find("name", name)
+        row = self._columns.find("name", storable(name))
         return None if row is None else self._samples([row])[0]
 
     def at(self, run: int, place: int) -> ComparedSample | None:

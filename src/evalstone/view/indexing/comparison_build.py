@@ -285,7 +285,7 @@ class _Rows:
     def _set_differences(self, values: Array, pair: PairedScores) -> None:
         a, b = (floats(of) for of in (pair.a, pair.b))
         unit = (-1 if pair.info.lower_is_better else 1) / pair.info.scale
-        values[self._rows_of(pair.samples)] = (b - a) * unit
+        values[self._rows_of(pair.samples)] = (b - a) * unit + 0.0  # of no difference, -0.0 is 0.0
 
     def _rows_of(self, names: Sequence[str]) -> Any:
         """The rows of samples of the first run."""
