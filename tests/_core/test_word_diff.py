@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone._core.redaction import Redactor
-from evalstone._core.word_diff import GAP, MOST_WORDS, Piece, WordDiff, word_diff
+from evalstone._core.word_diff import GAP, MOST_WORDS, Piece, WordDiff, marked, word_diff
 
 BEFORE = "The library opens at nine on weekdays. Entry is free for students."
 AFTER = "The library opens at ten on weekdays. Entry is free for all members."
@@ -20,6 +21,14 @@ AFTER = "The library opens at ten on weekdays. Entry is free for all members."
 def bare(pieces: Sequence[Piece]) -> str:
     """The texts of pieces without white space."""
     return "".join("".join(piece.text.split()) for piece in pieces)
+
+
+def written(pieces: Iterable[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def single_spaced(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
 
 
 def longest_common(a: Sequence[str], b: Sequence[str]) -> int:
@@ -54,6 +63,9 @@ def test_changed_words_stand_between_those_that_are_the_same() -> None:
         ("", "", ()),
         ("a b", "a b", (("same", "a b"),)),
         ("a  b", "a\nb", (("same", "a\nb"),)),
+        ("a b", "a", (("same", "a"), ("removed", " b"))),
+        ("a , b", "a, b", (("same", "a"), ("removed", " "), ("same", ", b"))),
+        ("a ", "a", (("same", "a"), ("removed", " "))),
         ("", "new", (("added", "new"),)),
         ("old", "", (("removed", "old"),)),
         ("at 3.5 kg", "at 3.6 kg", (("same", "at "), ("removed", "3.5"), ("added", "3.6"), ("same", " kg"))),
@@ -89,7 +101,35 @@ def test_both_texts_are_whole_and_no_more_words_than_needed_are_marked(a: list[s
 @given(st.text(), st.text())
 def test_any_text_is_shown_whole(a: str, b: str) -> None:
     difference = word_diff(a, b)
-    assert (bare(difference.before), bare(difference.after)) == ("".join(a.split()), "".join(b.split()))
+    assert written(difference.after) == b
+    assert re.sub(r"\s+", " ", written(difference.before)) == re.sub(r"\s+", " ", a)
+
+
+SENTENCES = st.lists(st.sampled_from(["days", "30", "14", "and", " ", ".", ", ", " of a card"]), max_size=14).map(
+    "".join
+)
+
+
+@given(SENTENCES.map(single_spaced), SENTENCES.map(single_spaced))
+def test_a_text_is_what_is_kept_and_what_only_it_has_in_every_rendering(a: str, b: str) -> None:
+    difference = word_diff(a, b)
+    for pieces in (difference.pieces, difference.shortened(len(a + b)).pieces):
+        assert written(piece for piece in pieces if piece.kind != "added") == a
+        assert written(piece for piece in pieces if piece.kind != "removed") == b
+    assert (written(difference.before), written(difference.after)) == (a, b)
+    line = written(marked(difference.pieces))
+    assert re.sub(r"\{\+.*?\+\}", "", line).replace("[-", "").replace("-]", "") == a
+    assert re.sub(r"\[-.*?-\]", "", line).replace("{+", "").replace("+}", "") == b
+
+
+def test_a_line_of_changes_has_the_spaces_of_both_texts() -> None:
+    pieces = word_diff("It lasts 30 days and needs a credit card.", "It lasts 14 days.").pieces
+    assert written(marked(pieces)) == "It lasts [-30-]{+14+} days[- and needs a credit card-]."
+
+
+@pytest.mark.parametrize(("a", "b"), [("a  b", "a\nb"), ("a b ", "a b"), ("a , b", "a, b")])
+def test_texts_that_differ_in_white_space_alone_have_the_same_words(a: str, b: str) -> None:
+    assert word_diff(a, b).is_same
 
 
 def test_the_rest_of_texts_that_differ_in_too_many_words_is_not_compared() -> None:

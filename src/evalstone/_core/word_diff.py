@@ -48,7 +48,7 @@ class WordDiff:
     @property
     def is_same(self) -> bool:
         """Whether the words of both texts are the same."""
-        return not any(self.rest) and all(piece.kind == "same" for piece in self.pieces)
+        return not any(self.rest) and all(piece.kind == "same" or piece.text.isspace() for piece in self.pieces)
 
     @property
     def shared(self) -> float:
@@ -126,8 +126,10 @@ def marked(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def word_diff(before: str, after: str) -> WordDiff:
-    """The difference of two texts. White space doesn't count. Secrets are replaced by `***` first, because nobody would
-    recognize one in pieces."""
+    """The difference of two texts. Where both have white space, that of the second is kept.
+
+    Secrets are replaced by `***` first, because nobody would recognize one in pieces.
+    """
     before, after = redacted(before), redacted(after)
     if before == after:
         return WordDiff((Piece("same", after),) if after else ())
@@ -183,16 +185,27 @@ def _compared(a: Sequence[str], b: Sequence[str]) -> Iterator[Piece]:
         start += 1
     while end < shorter - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
-    yield Piece("same", "".join(b[:start]))
+    yield from _kept(a[:start], b[:start])
     x = y = start
     for i, j in _matches(ours[start : len(a) - end], theirs[start : len(b) - end]):
         yield Piece("removed", "".join(a[x : start + i]))
         yield Piece("added", "".join(b[y : start + j]))
-        yield Piece("same", b[start + j])
+        yield from _kept((a[start + i],), (b[start + j],))
         x, y = start + i + 1, start + j + 1
     yield Piece("removed", "".join(a[x : len(a) - end]))
     yield Piece("added", "".join(b[y : len(b) - end]))
-    yield Piece("same", "".join(b[len(b) - end :]))
+    yield from _kept(a[len(a) - end :], b[len(b) - end :])
+
+
+def _kept(a: Sequence[str], b: Sequence[str]) -> Iterator[Piece]:
+    """The same words in two texts. White space behind a word of only one of them is removed or added."""
+    for ours, theirs in zip(a, b, strict=True):
+        word = theirs.rstrip()
+        before, after = ours[len(word) :], theirs[len(word) :]
+        yield Piece("same", theirs if before else word)
+        if not before or not after:
+            yield Piece("removed", before)
+            yield Piece("added", after)
 
 
 def _matches(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
