@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.scorers.other_systems import Name, counterparts, guesses, lookup, system_named, table, words
+from evalstone.scorers.other_systems import (
+    SYSTEMS,
+    Counterpart,
+    Name,
+    counterparts,
+    guesses,
+    lookup,
+    system_named,
+    table,
+    words,
+)
 from evalstone.scorers.registry import parse_scorer
 from tests.parity.adapters import ADAPTERS
 from tests.parity.cases import read_cases
@@ -51,6 +61,18 @@ def test_the_table_names_the_scorer_and_the_definition_that_the_recorded_cases_h
         scorer = ADAPTERS[recorded](case)[0]
         named = parse_scorer(MASTRA[name_at_mastra(recorded)])
         assert (type(named), getattr(named, "definition", None)) == (type(scorer), getattr(scorer, "definition", None))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_question_with_a_criterion_stands_for_that_criterion_alone_and_says_how_it_differs(system: str) -> None:
+    asked: dict[str, list[Counterpart]] = {}
+    for row in table(system):
+        is_example = "…" in row.ours or " or " in row.ours
+        if row.kind == "scorer" and "question=" in row.ours and not is_example:
+            asked.setdefault(row.ours, []).append(row)
+    for ours, (first, *others) in asked.items():
+        assert all(row.theirs.startswith(first.theirs) for row in others), ours
+        assert all(row.difference for row in (first, *others)), ours
 
 
 @pytest.mark.parametrize(
