@@ -9,7 +9,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias, cast
 
 from evalstone._core import sync
@@ -28,7 +28,17 @@ from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, QuestionSpec
 from evalstone.questions.explanation import Explain
-from evalstone.scorers.needs import METADATA, Need, in_words, listed_needs, need_of, needs_of, root_of, value_of
+from evalstone.scorers.needs import (
+    METADATA,
+    Need,
+    check_declarations,
+    in_words,
+    listed_needs,
+    need_of,
+    needs_of,
+    root_of,
+    value_of,
+)
 from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at
 
 
@@ -66,8 +76,20 @@ def _complete_questions(value: Sequence[type[Question[Any]]]) -> tuple[type[Ques
 
 JUDGE = Rule("a judge: a name, a table or a Judge", lambda _: True, _parse_judge)
 QUESTIONS = Rule("a tuple of kinds of question, such as (ListClaims,)", _are_questions, _complete_questions)
-
-
+_TABLE = Rule(
+    "a table with a list of texts for each field",
+    lambda value: is_mapping(value) and TEXTS.holds([*value]) and all(map(TEXTS.holds, value.values())),
+    lambda value: {name: tuple(names) for name, names in value.items()},
+)
+_DECLARED = {
+    "case_metadata": TEXTS,
+    "questions": QUESTIONS,
+    "required_fields": TEXTS,
+    "reads_blank": TEXTS,
+    "alternatives": _TABLE,
+    "supplied_by": _TABLE,
+}
+"""What a class may declare."""
 _NAME = re.compile(r"[^\W\d]\w*")
 SCORER_NAME = Rule(
     "letters, digits and underscores", lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value))
@@ -152,7 +174,7 @@ class Scorer(Value):
         super().__init_subclass__(**kwargs)
         if "name" in vars(cls).keys() - {field.name for field in fields(cls)} and not isinstance(cls.name, property):
             check_argument("name", cls.name, Annotated[str, SCORER_NAME], cls.__name__)
-        for name, rule in (("case_metadata", TEXTS), ("questions", QUESTIONS)):
+        for name, rule in _DECLARED.items():
             if name not in cls.__dict__ or isinstance(value := cls.__dict__[name], property):
                 continue
             read = check_argument(name, value, Annotated[Any, rule], cls.__name__)
@@ -160,6 +182,9 @@ class Scorer(Value):
                 setattr(cls, name, read)
         if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
+        if not inspect.isabstract(cls) and not any(isinstance(getattr(cls, name), property) for name in _DECLARED):
+            passed = cls._arguments if cls._fields else cls.required_fields
+            check_declarations(cls, passed if cls.values is Scorer.values else ())
 
     @classmethod
     def _read_parameters(cls) -> None:
@@ -210,8 +235,12 @@ class Scorer(Value):
 
     def _supplies(self, need: Need) -> bool:
         """Whether a parameter supplies a field: one that was passed."""
-        fields = self.__dataclass_fields__
-        return any(getattr(self, name) != fields[name].default for name in need.parameters)
+        return any(self._is_changed(self.__dataclass_fields__[name]) for name in need.parameters)
+
+    def _is_changed(self, field: Field[Any]) -> bool:
+        """Whether a parameter differs from its default."""
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        return getattr(self, field.name) != default
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -280,10 +309,8 @@ class Scorer(Value):
     def changed_parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield the name and value of each parameter that differs from its default and is part of the signature."""
         for field in fields(self):
-            value = getattr(self, field.name)
-            default = field.default_factory() if field.default_factory is not MISSING else field.default
-            if field.name not in self.excluded_from_signature and value != default:
-                yield field.name, value
+            if field.name not in self.excluded_from_signature and self._is_changed(field):
+                yield field.name, getattr(self, field.name)
 
     def frozen(self) -> Scorer:
         """The scorer for a dataset that has what this one lets the judge write for a sample, as the first entry of

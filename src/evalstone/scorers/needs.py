@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import joined
 from evalstone.agents.messages import tool_results
-from evalstone.types import Sample, metadata_at
+from evalstone.errors import ConfigError, unknown
+from evalstone.types import SAMPLE_FIELDS, Sample, metadata_at
 
 if TYPE_CHECKING:
     from evalstone.scorers.base import Scorer
@@ -64,6 +66,39 @@ def need_of(scorer: Scorer | type[Scorer], name: str) -> Need:
     parameters = scorer.supplied_by.get(name, ())
     named = () if name in scorer.extractors else parameters
     return Need(name, scorer.alternatives.get(name, ()), parameters, named)
+
+
+def check_declarations(kind: type[Scorer], passed: Collection[str]) -> None:
+    """Check the fields and parameters that a class of scorers declares.
+
+    passed: The fields that `score` is always passed as the sample has them.
+
+    Raises:
+        ConfigError: One doesn't exist, or something stands in for a field that isn't required, or that is passed.
+    """
+    label, parameters = kind.__name__, [field.name for field in fields(kind)]
+    _check_fields(f"{label}.required_fields: ", kind.required_fields)
+    _check_fields(f"{label}.reads_blank: ", kind.reads_blank)
+    _check_fields(f"{label}.alternatives: ", chain.from_iterable(kind.alternatives.values()))
+    for name in chain.from_iterable(kind.supplied_by.values()):
+        if name not in parameters:
+            raise ConfigError(f"{label}.supplied_by: ", unknown("parameter", name, parameters))
+    for table in ("alternatives", "supplied_by"):
+        for name in getattr(kind, table):
+            if name in kind.required_fields and name in passed:
+                raise ConfigError(
+                    f"{label}.{table}: nothing can stand in for {name}, which score is always passed: write it as a "
+                    f"parameter with a default, such as {root_of(name)}=None, and name the field in required_fields"
+                )
+            if name not in kind.required_fields and table in vars(kind):  # what is inherited may be of use to others
+                raise ConfigError(f"{label}.{table}: {name} is no required field; add it to required_fields")
+
+
+def _check_fields(label: str, names: Iterable[str]) -> None:
+    for name in names:
+        is_entry = name.startswith(METADATA) and name != METADATA
+        if not is_entry and name not in (*SAMPLE_FIELDS, TOOL_RESULTS):
+            raise ConfigError(label, unknown("sample field", name, SAMPLE_FIELDS))
 
 
 def in_words(name: str) -> str:

@@ -76,7 +76,6 @@ class Wrapper(Scorer, ABC, kw_only=False):
         self.check()
         for name in ("scale", "judge", "lower_is_better", "interpretation", "advice", "questions", "case_metadata"):
             object.__setattr__(self, name, getattr(inner, name))
-        object.__setattr__(self, "required_fields", (*self.required_fields, *inner.required_fields))
         object.__setattr__(self, "name", f"{inner.name} {self.suffix}")
         super().__post_init__()
 
@@ -98,7 +97,7 @@ class Wrapper(Scorer, ABC, kw_only=False):
 
     def missing(self, parts: Sequence[ScoredPart]) -> str:
         """Return the reason why none of these parts is scored."""
-        return f"{self.name} needs {listed_needs(needs_of(type(self)))}"
+        return f"{self.name} needs {listed_needs(needs_of(self))}"
 
     @property
     def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -153,12 +152,12 @@ class Wrapper(Scorer, ABC, kw_only=False):
 
     @property
     def needs(self) -> tuple[Need, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return (*needs_of(type(self)), *self.scorer.needs)
+        return (*needs_of(self), *self.scorer.needs)
 
     def absent(self, values: Mapping[str, Any], sample: Sample | None = None) -> list[str]:
         """The fields that the sample lacks: the parts' own, or those that the other scorer needs and no part has."""
         if not (parts := self.parts(values["sample"])):
-            return list(type(self).required_fields)
+            return list(self.required_fields)
         chosen = [part for _, part in self.chosen(parts) if part is not None]
         lacking = [[need.field for need in self.scorer.lacks(part)] for part in chosen]
         if not all(lacking):

@@ -33,7 +33,9 @@ class TextCheck(Check, TextSource, ABC):
     """
 
     required_fields = ("output", "reference")
-    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": ("expected",)}
+    constant: ClassVar[str] = "expected"
+    """The parameter with the text for all samples."""
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": (constant,)}
     reads_blank = ("output",)
 
     @abstractmethod
@@ -44,6 +46,5 @@ class TextCheck(Check, TextSource, ABC):
         present = self.present({"output": output, "reference": reference})
         if not isinstance(present, dict):
             return present
-        (constant,) = self.supplied_by["reference"]
-        expected: str | None = getattr(self, constant)
+        expected: str | None = getattr(self, self.constant)
         return self.check(output, present["reference"] if expected is None else expected)

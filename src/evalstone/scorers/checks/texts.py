@@ -67,6 +67,7 @@ class NotContains(DefinedText, TextCheck, kw_only=False):
     version = 2
     required_fields = ("output",)
     alternatives: ClassVar[Mapping[str, tuple[str, ...]]] = {"output": OF_ALL_MESSAGES}
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     definitions = as_in_mastra("0 if the answer contains the text, else 1", SPACE)
 
     expected: str
@@ -146,7 +147,8 @@ class Regex(DefinedText, TextCheck, kw_only=False):
     """
 
     name = "regex"
-    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": ("pattern",)}
+    constant = "pattern"
+    supplied_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"reference": (constant,)}
     definitions = as_in_mastra("1 if the pattern matches, else 0", UNSPACED)
 
     pattern: str | None = None
