@@ -75,6 +75,7 @@ def evaluated(
     from evalstone.results.files import remove_results
 
     if config.out is not None:
+        _say_replaced(config.out, config, plan)
         remove_results(config.out)
     try:
         return evalstone.evaluate(
@@ -102,6 +103,51 @@ def evaluated(
         if error.run is None:
             raise
         return error.run
+
+
+def _check_replaceable(out: str, config: RunConfig, plan: Plan) -> None:
+    """Raise ConfigError if `--out` has the results of another dataset or target. Those of the samples that are in the
+    folder itself are no others."""
+    from evalstone.datasets.stored import SAMPLES
+    from evalstone.results.files import check_replaceable, earlier_run
+
+    if Path(config.data).resolve() == Path(out, SAMPLES).resolve() or (before := earlier_run(out)) is None:
+        return
+    target = None if plan.target is None else plan.target.name
+    kept = f"; the run stays in the ledger {place}" if (place := _ledger_of(before.id, config.ledger)) else ""
+    check_replaceable(out, plan.dataset.name, plan.dataset.version, target, kept)
+
+
+def _say_replaced(out: str, config: RunConfig, plan: Plan) -> None:
+    """Print which results are replaced, unless they are of the same dataset, scorers, judge and target."""
+    from evalstone.ledger.base import shown
+    from evalstone.results.files import earlier_run
+
+    if (before := earlier_run(out)) is None:
+        return
+    signatures = [one.signature for one in before.scorers]
+    target = None if plan.target is None else plan.target.identity
+    was = before.dataset.version, signatures, before.target and before.target.identity
+    same = was == (plan.dataset.version, [one.signature for one in plan.scorers], target)
+    if same and all(judge.identity in before.judge.identity for judge in plan.asked_judges):
+        return
+    place = _ledger_of(before.id, config.ledger)
+    to_stderr(
+        f"Replacing the results in {out}: run {before.id} of {before.started[:16].replace('T', ' ')}, "
+        f"{count(before.dataset.samples, 'sample')} of {named(before.dataset.name)}, {', '.join(signatures)}. "
+        + (f"It stays in the ledger {place}." if place else f"It is not in the ledger {shown(config.ledger)}.")
+    )
+
+
+def _ledger_of(run: str, ledger: str) -> str:
+    """The ledger, as it is shown, if it has this run; else ""."""
+    from evalstone.ledger.base import is_there, shown
+    from evalstone.ledger.store import Ledger
+
+    if not is_there(ledger):
+        return ""
+    with Ledger(ledger, read_only=True) as opened:
+        return shown(ledger) if opened.run(run) is not None else ""
 
 
 def save(result: evalstone.Run, config: RunConfig, stop: evalstone.StopSignal | None = None) -> list[str]:
@@ -206,6 +252,7 @@ def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCr
         if config.keep is not None:
             check_installed()
         prepare(config.out)
+        _check_replaceable(config.out, config, plan)
         for name in (RECORDS, SUMMARY, SAMPLES):
             check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))
     settings = (config.data, config.file, config.baseline, config.ledger, config.out, config.judge, config.target)

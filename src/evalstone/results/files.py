@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.declarations import check_argument
+from evalstone._core.display import named
 from evalstone._core.files import cannot_write, file_lines, file_text, is_folder, json_value, make_folder
+from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
-from evalstone._core.redaction import redacted
+from evalstone._core.redaction import masked, redacted
 from evalstone._core.storage import Location, is_address
 from evalstone._core.validation import read_data
 from evalstone.datasets.part_samples import BlockSamples
@@ -26,6 +28,7 @@ from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError, absent
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import remove_blocks, write_blocks
+from evalstone.results.endings import ending_named
 from evalstone.results.record_blocks import BLOCKS, RecordBlocks
 from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run, check_runs
@@ -58,6 +61,46 @@ def remove_results(folder: str | Path) -> None:
     """Remove the summary of an earlier run, so that the folder has no results until the new run is written. The samples
     stay, because the new run may read them."""
     (Path(folder) / SUMMARY).unlink(missing_ok=True)
+
+
+def earlier_run(folder: str | Path) -> RunMetadata | None:
+    """The metadata of the run whose results a folder has; None if there are none, or they can't be read."""
+    file = Path(folder) / SUMMARY
+    try:
+        return RunMetadata.of(read_summary(Path(folder)), str(file)) if file.is_file() else None
+    except EvalstoneError:
+        return None
+
+
+def check_replaceable(folder: str | Path, dataset: str, version: str, target: str | None, kept: str = "") -> None:
+    """Raise ConfigError if a folder has the results of a run on another dataset, or of another target.
+
+    Results of a run that was broken off may be replaced.
+
+    Args:
+        folder: The folder.
+        dataset: The name of the new run's dataset. Another version of it is no other dataset.
+        version: Its version. The same samples by another name are no other dataset.
+        target: The name of the new run's target. Another version of it is no other target.
+        kept: Where else the results are, as the end of a sentence.
+    """
+    before = earlier_run(folder)
+    if before is None or ending_named(before.ending).broken_off:
+        return
+    old, new = (before.target.identity if before.target else None), target and masked(target)
+    if masked(dataset) != before.dataset.name and version != before.dataset.version:
+        how = f"of the dataset {named(before.dataset.name)}, not {named(dataset)}"
+    elif old == new or (old and new and old.startswith((f"{new}@", f"{new} with "))):
+        return
+    else:
+        texts = [f"the target {named(each)}" if each else "the outputs in the data" for each in (old, new)]
+        how = f"with {', not '.join(texts)}"
+    run = f"{before.id}, of {before.started[:16].replace('T', ' ')}"
+    raise ConfigError(
+        f"{folder} has the results of another run ({run}), {how}; name another folder with ",
+        Setting("out", ...),
+        f", or delete {Path(folder) / SUMMARY} to replace them{kept}",
+    )
 
 
 def write_run(run: Run, folder: str | Path, *, keep: Keep | None = None) -> Path:

@@ -33,7 +33,7 @@ from evalstone.judges.aligned import how_asked
 from evalstone.results.block_plan import BlockPlan
 from evalstone.results.block_writing import write_table
 from evalstone.results.endings import COMPLETE
-from evalstone.results.files import write_summary
+from evalstone.results.files import check_replaceable, write_summary
 from evalstone.results.record_blocks import BLOCKS, CALLS, RecordBlocks, block_name
 from evalstone.results.record_tables import Keep, record_tables
 from evalstone.results.run import Run
@@ -77,7 +77,8 @@ def planned(
 
     Raises:
         DataError: A row is invalid, or an ID is repeated; the message has file and line.
-        ConfigError: Nothing can be scored, a judge has no key, or the folder is a file or has blocks of another plan.
+        ConfigError: Nothing can be scored, a judge has no key, or the folder is a file, or has blocks of another plan
+            or results of other data.
         RunStopped: `stop` was requested.
     """
     check_argument("keep", keep, Keep)
@@ -102,6 +103,8 @@ def planned(
     for file in files:
         check_unchanged(file.location)
     made = _plan_of(found, plan, file_name(files, source), keep)
+    if folder.local is not None:
+        check_replaceable(folder.local, made.dataset_name, made.dataset_version, None)
     # Another process may have planned meanwhile.
     if (before := _plan_in(folder, plan, reading, keep)) is not None and before.fingerprint != made.fingerprint:
         theirs, ours = before.dataset_version, made.dataset_version

@@ -27,7 +27,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.report.notes import sentences_of
 from evalstone.report.shown import Shown
 from evalstone.report.view import FOOTER, Column, Section, View, table, words
-from evalstone.results.files import write_run
+from evalstone.results.files import check_replaceable, write_run
 from evalstone.results.run import Run
 from evalstone.run.execute import check_names
 from evalstone.stats.labeling import labels_to_reach
@@ -199,7 +199,7 @@ def import_results(
 
     Raises:
         DataError: The file is of no known tool, or damaged; the message names the place in it.
-        ConfigError: A setting is invalid, or nothing can be written to `out`.
+        ConfigError: A setting is invalid, or nothing can be written to `out`, or it has results of other data.
         LedgerError: The ledger can't be written.
     """
     check_argument("tool", tool, str | None)
@@ -215,6 +215,10 @@ def import_results(
     with rare_collections():
         built = _built(source, tool, scales or {}, name, labels)
     runs = tuple(each.run for each in built)
+    folders = () if out is None else tuple(_folders(runs, Path(out)))
+    for run, folder in folders:
+        system = None if run.target is None else run.target.identity
+        check_replaceable(folder, run.dataset_name, run.dataset_version, system)
     known: list[str] = []
     if ledger is not None:
         with phase("writing to the ledger"):
@@ -222,8 +226,8 @@ def import_results(
                 with contextlib.closing(Ledger(str(ledger))) as opened:
                     if not keep(each, opened):
                         known.append(each.run.id)
-    folders = () if out is None else tuple(_write(runs, Path(out)))
-    return ImportedRuns(runs, _tool(runs), tuple(known), folders)
+    written = tuple(str(write_run(run, folder)) for run, folder in folders)
+    return ImportedRuns(runs, _tool(runs), tuple(known), written)
 
 
 def _tool(runs: Sequence[Run]) -> str:
@@ -252,10 +256,10 @@ def _built(
         raise DataError(shown, f"cannot be read: {error.strerror or error}") from None
 
 
-def _write(runs: Sequence[Run], out: Path) -> Iterator[str]:
-    """Write the runs, and yield their folders."""
+def _folders(runs: Sequence[Run], out: Path) -> Iterator[tuple[Run, Path]]:
+    """The folder of each run."""
     if len(runs) == 1:
-        yield str(write_run(runs[0], out))
+        yield runs[0], out
         return
     taken: set[str] = set()
     for run in runs:
@@ -263,7 +267,7 @@ def _write(runs: Sequence[Run], out: Path) -> Iterator[str]:
         if folder.lower() in taken:
             folder = f"{folder}-{run.id.rpartition('-')[2]}"
         taken.add(folder.lower())
-        yield str(write_run(run, out / folder))
+        yield run, out / folder
 
 
 def folder_name(system: str) -> str:
