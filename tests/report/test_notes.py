@@ -43,6 +43,10 @@ UNSHOWN: dict[str, Any] = {"gain": (0.05, -0.02, 0.12), "needed": 250}
 OF_BRIER: dict[str, Any] = {"objective": "brier", "gain": (0.0, 0.0, 0.0)}
 SAID: tuple[tuple[Note, str], ...] = (
     (
+        note("not_compared", "caution", scorers=("words",), runs=("A", "B")),
+        "A and B: no sample has a score of words in both runs: not compared.",
+    ),
+    (
         note("imported", tool="promptfoo 0.123.1", file="results.json"),
         "The scores are those of promptfoo 0.123.1, imported from results.json.",
     ),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, DataError, EvalstoneError, Run, Score, Scorer, compare, evaluate, scorer
+from evalstone import ConfigError, DataError, EvalstoneError, Run, Score, Scorer, Skipped, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.errors import NotComparable
 from evalstone.report.notes import sentence_of
@@ -71,7 +71,28 @@ def test_a_sample_without_a_score_in_one_run_counts_as_it_is_told_to(
     line = compare(*runs, missing=missing)["given"]
     assert isinstance(line.result, PairedComparison)
     assert (line.result.n, line.result.missing, line.unpaired) == (1, counted, unpaired)
+    assert (line.unscored, line.of_both) == (1, 4)
+    assert (line.to_dict()["unscored"], line.to_dict()["of_both"]) == (1, 4)
     assert "skip" not in str(line.changes)
+
+
+def test_samples_without_a_score_in_either_run_are_said_and_so_is_a_scorer_without_a_pair() -> None:
+    lines = str(compare(run_of(["0.5", "skip", "1.0", "skip"]), run_of(["0.5", "skip", "1.0", "skip"]))).splitlines()
+    assert "given: 2 of 4 samples in both runs have no score in either and are left out." in " ".join(lines)
+
+
+def test_a_scorer_without_any_pair_of_scores_is_named() -> None:
+    def other(output: str) -> float | Skipped:
+        return Skipped("undefined")
+
+    def given(output: str) -> float:
+        return float(output)
+
+    runs = [evaluate([{"id": "1", "output": "0.5"}, {"id": "2", "output": "1"}], [given, other], ledger=None)] * 2
+    found = compare(*runs)
+    (said,) = (each for each in found.notes if each.kind == "not_compared")
+    assert (said["scorers"], said["runs"]) == (("other",), ("A", "B"))
+    assert [line.title for line in found.scorers] == ["given"]
 
 
 def test_what_has_no_score_is_counted_in_both_directions() -> None:

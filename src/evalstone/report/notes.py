@@ -407,6 +407,7 @@ NOTES: Mapping[str, Row] = {
         "baseline's is known only at the end; gate the finished run, or run on data that have it"
     ),
     "same_run": lambda _, __: "they are the same run",
+    "not_compared": lambda note, _: f"no sample has a score of {listed(note['scorers'])} in both runs: not compared",
     "several_trials": lambda note, _: (
         f"they have {joined([str(each) for each in dict.fromkeys(note['trials'])])} trials of each sample; a sample's "
         "score is the mean of its trials"

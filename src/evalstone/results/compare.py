@@ -90,6 +90,11 @@ class ScorerComparison(OfScorer):
     """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
     """The number of samples with a score in only one of the runs that are left out."""
+    unscored: int = 0
+    """The number of samples of both runs without a score in either that are left out, such as those for which the score
+    is undefined in both."""
+    of_both: int = 0
+    """The number of samples that both runs have; of a slice, of those that count; 0 for unpaired runs."""
     without: tuple[int, int] = (0, 0)
     """The number of samples that count although a score, or that of a trial, is missing in a, and in b."""
     field: str = ""
@@ -150,6 +155,8 @@ class ScorerComparison(OfScorer):
             "adjusted_equivalence": self.adjusted_equivalence,
             "detectable": self.detectable,
             "unpaired": self.unpaired,
+            "unscored": self.unscored,
+            "of_both": self.of_both,
             "without": list(self.without),
             **to_jsonable(self.result),
             "improvement": self.improvement,
@@ -316,6 +323,7 @@ def compare(
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
             by_run.pairings[letter] = pairs.pairing
         notes += about(differences, "A", letter)
+        compared = len(lines)
         for pair in pairs:
             if isinstance(pairs, PairedScorers):
                 by_run.add((letter, pair.info.signature), partial(pairs.build, pair.info, pair.info_b))
@@ -335,6 +343,8 @@ def compare(
             del pair  # what is made of the scores, and those of the next one, may be large, too
             pilots += map(_pilot, of_pilots)
             del of_pilots
+        if isinstance(pairs, PairedScorers):
+            notes += about(_not_compared(a, pairs, lines[compared:]), "A", letter)
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
         notes.append(note("not_ranked"))
@@ -352,6 +362,14 @@ def compare(
         all_runs=_compare_all(runs, {"A": Pairing(), **by_run.pairings}, lines, settings) if ranked else {},
         _paired=by_run,
     )
+
+
+def _not_compared(a: Run, pairs: PairedScorers, lines: Sequence[ScorerComparison]) -> Iterator[Note]:
+    """The scorers of both runs that have no pair of scores."""
+    there = {line.info.signature for line in lines}
+    for info, _ in pairs.scorers:
+        if info.signature not in there:
+            yield note("not_compared", "caution", scorers=(a.titles[info.signature],))
 
 
 def paired_in(comparison: Comparison) -> BuiltPairs:
@@ -451,11 +469,11 @@ def _compare_scorer(
         "confidence": confidence,
         "lower_is_better": info.lower_is_better,
     }
-    equivalence, unpaired = None, 0
+    equivalence, unpaired, unscored, of_both = None, 0, 0, 0
     if isinstance(pair, UnpairedScores):
         result = compare_unpaired(**columns, **options)
     else:
-        used, unpaired = settings.of(info), pair.unpaired
+        used, unpaired, unscored, of_both = settings.of(info), pair.unpaired, pair.unscored, pair.of_both
         if used[LARGEST_CHANGE] is not None:
             check_changes(pair.title, pair.known.rows, used[LARGEST_CHANGE])
         result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
@@ -473,6 +491,8 @@ def _compare_scorer(
             adjusted_p_value=result.p_value,
             confidence=confidence,
             unpaired=unpaired,
+            unscored=unscored,
+            of_both=of_both,
             without=without,
             changes=() if isinstance(pair, UnpairedScores) else tuple(_changes(pair)),
             adjusted_equivalence=None if equivalence is None else equivalence.p_value,

@@ -40,6 +40,10 @@ class ScorerDrift(OfScorer):
     """The verdict with the change of the mean."""
     unpaired: int
     """The number of samples with a score in only one of the runs; they are left out."""
+    unscored: int
+    """The number of samples without a score in either run; they are left out."""
+    of_both: int
+    """The number of samples that both runs have."""
 
     @property
     def difference(self) -> Interval:
@@ -160,7 +164,14 @@ def drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float |
             pairs.append(pair)
             drifts.append(result)
     scorers = (
-        ScorerDrift(title=pair.title, info=pair.info, drift=result, unpaired=pair.unpaired)
+        ScorerDrift(
+            title=pair.title,
+            info=pair.info,
+            drift=result,
+            unpaired=pair.unpaired,
+            unscored=pair.unscored,
+            of_both=pair.of_both,
+        )
         for pair, result in zip(pairs, of_scores.adjust_drifts(drifts), strict=True)
     )
     return DriftResult(before=before, now=now, scorers=tuple(scorers))

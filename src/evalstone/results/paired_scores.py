@@ -59,6 +59,10 @@ class PairedScores(OfScorer):
     """The samples' weights, which are the same in both runs; None if all are equal."""
     unpaired: int
     """The number of samples with a score in only one of the runs that are left out."""
+    unscored: int
+    """The number of samples of both runs without a score in either that are left out."""
+    of_both: int
+    """The number of samples that both runs have; of a slice, of those that count."""
     pairing: Pairing
     """Which sample of the second run is which sample of the first."""
     stopped: bool
@@ -151,7 +155,7 @@ class PairedScores(OfScorer):
         for row, sample in enumerate(self.samples):
             members[keys.get(sample, ABSENT)].append(row)
         for key in sorted(members, key=slice_order):
-            yield key, replace(self._only(members[key]), unpaired=0)
+            yield key, replace(self._only(members[key]), unpaired=0, unscored=0, of_both=len(members[key]))
 
     def _only(self, rows: Sequence[int]) -> PairedScores:
         """The scores of the samples in these rows."""
@@ -182,13 +186,17 @@ def paired_scores(
     from evalstone.stats._arrays import has_value  # noqa: PLC0415 - numpy
 
     np: Any = importlib.import_module("numpy")
-    first, second = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
-    if max(a.trials, b.trials) > 1 and not by_trial:
-        first, second = first.by_sample, second.by_sample
+    first, second = _scores(a, b, ours, theirs, missing, by_trial=by_trial)
     clustered = first.groups is not None or second.groups is not None
     known = [has_value(of.values) for of in (first, second)]
     scored = sum(int(np.count_nonzero(each)) for each in known)
     rows = pairing.match(first.names, second.names)
+    whole, matched = (first, second), rows
+    if missing != "worst":
+        whole = _scores(a, b, ours, theirs, "worst", by_trial=by_trial)
+        matched = pairing.match(whole[0].names, whole[1].names)
+    has_any = [has_value(of.values)[index_of(own)] for of, own in zip(whole, matched, strict=True)]
+    of_both, neither = len(matched[0]), int(np.count_nonzero(~has_any[0] & ~has_any[1]))
     both_scores = int(np.count_nonzero(known[0][index_of(rows[0])] & known[1][index_of(rows[1])]))
     if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
         drawn = sorted((order[name], x, y) for x, y in zip(*rows, strict=True) if (name := first.names[x]) in order)
@@ -224,9 +232,19 @@ def paired_scores(
         else None,
         weights=first.unequal_weights,
         unpaired=scored - 2 * both_scores - one_score,
+        unscored=neither - int(np.count_nonzero(~has_value(first.values) & ~has_value(second.values))),
+        of_both=of_both,
         pairing=pairing,
         stopped=order is not None,
     )
+
+
+def _scores(
+    a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missing: Missing, *, by_trial: bool
+) -> tuple[Scores, Scores]:
+    first, second = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
+    by_sample = max(a.trials, b.trials) > 1 and not by_trial
+    return (first.by_sample, second.by_sample) if by_sample else (first, second)
 
 
 def _chosen(rows: Sequence[int], are_chosen: Any) -> Sequence[int]:

@@ -409,6 +409,8 @@ def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     yield from (f"{clause_of(note, front_end)}." for note in sample_notes(line.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
+    if line.unscored:
+        yield never_scored(line.unscored, line.of_both, "sample")
     if line.result.missing:
         where = listed(f"{number:,} in {name}" for name, number in zip((line.a, line.b), line.without, strict=True))
         open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are ({where})"
@@ -450,6 +452,12 @@ def ranks_text(comparison: Comparison) -> Iterator[str]:
 def left_out(unpaired: int, noun: str) -> str:
     """How many samples were scored in one run only."""
     return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
+
+
+def never_scored(unscored: int, of: int, noun: str) -> str:
+    """How many of the samples that both runs have are without a score in either."""
+    verbs = "has no score in either and is" if unscored == 1 else "have no score in either and are"
+    return f"{unscored:,} of {count(of, noun)} in both runs {verbs} left out."
 
 
 def wins(line: ScorerComparison) -> str:

@@ -10,7 +10,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import clause_of
 from evalstone.report.view import FOOTER, Cell, Column, Section, Tone, View, table, words
 from evalstone.results.run_notes import sample_notes
-from evalstone.results.views.comparison import difference_cells, ends, left_out, rounded_up, run_fact
+from evalstone.results.views.comparison import difference_cells, ends, left_out, never_scored, rounded_up, run_fact
 
 if TYPE_CHECKING:
     from evalstone.results.drift import DriftResult, ScorerDrift
@@ -89,3 +89,5 @@ def _about_anchors(one: ScorerDrift) -> Iterator[str]:
     yield from (f"{clause_of(note)}." for note in sample_notes(one.difference))
     if one.unpaired:
         yield left_out(one.unpaired, "anchor")
+    if one.unscored:
+        yield never_scored(one.unscored, one.of_both, "anchor")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",
     "wins", "ties", "losses", "verdict", "signature", "test", "missing", "max change", "margin", "equivalence p",
+    "unpaired", "unscored", "of both",
 )  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Value]:
         *((None,) * 3 if paired is None else (paired.wins, paired.ties, paired.losses)),
         line.verdict, line.info.signature, result.test.name, result.missing,
         *((None,) * 2 if paired is None else (paired.max_change, paired.margin)),
-        line.adjusted_equivalence,
+        line.adjusted_equivalence, line.unpaired, line.unscored, line.of_both,
     )  # fmt: skip
 
 

@@ -125,6 +125,8 @@ def _about(pair: PairedScores) -> dict[str, Any]:
         "groups": pair.groups and [*pair.groups],
         "weights": pair.weights and [*pair.weights],
         "unpaired": pair.unpaired,
+        "unscored": pair.unscored,
+        "of_both": pair.of_both,
         "partners": pair.pairing.partners,
         "stopped": pair.stopped,
     }
@@ -157,6 +159,8 @@ def _pair(
         groups=about["groups"],
         weights=about["weights"],
         unpaired=about["unpaired"],
+        unscored=about["unscored"],
+        of_both=about["of_both"],
         pairing=Pairing(about["partners"]),
         stopped=about["stopped"],
     )
