@@ -43,6 +43,14 @@ UNSHOWN: dict[str, Any] = {"gain": (0.05, -0.02, 0.12), "needed": 250}
 OF_BRIER: dict[str, Any] = {"objective": "brier", "gain": (0.0, 0.0, 0.0)}
 SAID: tuple[tuple[Note, str], ...] = (
     (
+        note("interval_uncorrected", scorers=("words",), comparisons=3),
+        "The interval of words excludes 0, but is not corrected: p is, for 3 comparisons, and decides.",
+    ),
+    (
+        note("nothing_detectable", scorers=("r", "s"), why="missing"),
+        "No minimum detectable difference of r, s: scores are missing, and could hide any.",
+    ),
+    (
         note("not_compared", "caution", scorers=("words",), runs=("A", "B")),
         "A and B: no sample has a score of words in both runs: not compared.",
     ),

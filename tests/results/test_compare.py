@@ -16,6 +16,7 @@ from evalstone.datasets import json_line
 from evalstone.errors import NotComparable
 from evalstone.report.notes import sentence_of
 from evalstone.results.comparable_runs import pair_runs, same_outputs
+from evalstone.results.compare import Comparison
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
@@ -24,11 +25,16 @@ from evalstone.results.views.exports import comparison_csv
 from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import PairedComparison
-from evalstone.types import about, note
+from evalstone.types import Note, about, note
 from tests.runs import Given, Harm, run_of
 
 A = ["0.5", "0.5", "1.0", "0.0"]
 B = ["0.75", "0.5", "0.75", "0.5"]
+
+
+def differing(compared: Comparison) -> list[Note]:
+    """The notes on how the runs differ."""
+    return [each for each in compared.notes if each.kind != "nothing_detectable"]
 
 
 def test_differences_are_taken_sample_by_sample() -> None:
@@ -79,6 +85,43 @@ def test_a_sample_without_a_score_in_one_run_counts_as_it_is_told_to(
 def test_samples_without_a_score_in_either_run_are_said_and_so_is_a_scorer_without_a_pair() -> None:
     lines = str(compare(run_of(["0.5", "skip", "1.0", "skip"]), run_of(["0.5", "skip", "1.0", "skip"]))).splitlines()
     assert "given: 2 of 4 samples in both runs have no score in either and are left out." in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (["0", "1"] * 10, ["1", "0"] * 10, None),
+        (["0.5"], ["0.75"], "single"),
+        (A, B, "scale"),
+        ([*["0.5"] * 5, *["fail"] * 5], ["0.5"] * 10, "missing"),
+    ],
+)
+def test_why_nothing_is_detectable_is_noted(first: list[str], second: list[str], why: str | None) -> None:
+    found = compare(run_of(first), run_of(second))
+    reasons = [each["why"] for each in found.notes if each.kind == "nothing_detectable"]
+    assert reasons == ([] if why is None else [why])
+    assert (found["given"].detectable is None) is (why is not None)
+
+
+def test_an_interval_without_0_beside_a_corrected_p_is_explained() -> None:
+    def first(output: str) -> float:
+        return float(output)
+
+    def second(output: str) -> float:
+        return 0.5
+
+    def run(better: int) -> Run:
+        rows = [{"id": str(n), "input": f"q{n}", "output": str(int(n < better))} for n in range(40)]
+        return evaluate(rows, [first, second], ledger=None)
+
+    found = compare(run(0), run(5))
+    line = found["first"]
+    assert (line.verdict, line.p_value <= 0.05, (line.difference.low or 0) > 0) == ("inconclusive", True, True)
+    (said,) = (each for each in found.notes if each.kind == "interval_uncorrected")
+    assert (said["scorers"], said["comparisons"]) == (("first",), 2)
+    assert sentence_of(said) in " ".join(str(found).split())
+    alone = compare(run(0), run(5), correction="none")
+    assert "interval_uncorrected" not in {each.kind for each in alone.notes}
 
 
 def test_a_scorer_without_any_pair_of_scores_is_named() -> None:
@@ -287,7 +330,8 @@ def test_groups_of_the_samples_are_reckoned_with() -> None:
 
 def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> None:
     assert pair_runs(run_of(A), run_of(B))[1] == [note("answers_differ", different=3, samples=4)]
-    assert compare(run_of(A), run_of(B)).notes == (note("answers_differ", runs=("A", "B"), different=3, samples=4),)
+    notes = differing(compare(run_of(A), run_of(B)))
+    assert notes == [note("answers_differ", runs=("A", "B"), different=3, samples=4)]
 
 
 def without_texts(run: Run) -> Run:
@@ -384,7 +428,7 @@ def test_where_runs_name_other_groups_those_of_the_first_count() -> None:
 
 def test_a_run_that_is_compared_with_itself_is_told() -> None:
     run = run_of(A)
-    assert compare(run, run).notes == (note("same_run", "warning", runs=("A", "B")),)
+    assert differing(compare(run, run)) == [note("same_run", "warning", runs=("A", "B"))]
 
 
 def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
@@ -559,7 +603,7 @@ def test_only_what_the_compared_scorers_hold_answers_against_belongs_to_the_case
     # What the system retrieved, and what this scorer doesn't read.
     one, other = {"retrieved": ["a"], "rubric": "x"}, {"retrieved": ["x"], "note": "another"}
     compared = compare(expecting(**one), expecting(**other))
-    assert compared.notes == ()
+    assert differing(compared) == []
     without = [expecting(Given(), relevant=name) for name in "ab"]
     assert not [each for each in compare(*without).notes if each.severity == "warning"]
 

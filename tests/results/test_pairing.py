@@ -122,10 +122,11 @@ def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_a
 
 
 def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
+    undetectable = note("nothing_detectable", runs=("A", "B"), scorers=("given",), why="unpaired")
     noted = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).notes
     assert noted == (note("could_be_paired", "caution", runs=("A", "B"), samples=24),)
     again = [*rows(BETTER), *rows(BETTER)[:1]]
-    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == ()
+    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == (undetectable,)
 
 
 def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:

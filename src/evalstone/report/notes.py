@@ -379,6 +379,17 @@ def _importing_with(scorer: str, scale: float) -> Hint:
     return Hint.of(f"; if it is another, such as {scale:g}, import with ", Setting("scales", {scorer: scale}))
 
 
+_UNDETECTABLE: Mapping[str, str] = {
+    "unpaired": "the samples are not paired",
+    "stopped": "a gate stopped one of the runs",
+    "weighted": "the samples have weights",
+    "missing": "scores are missing, and could hide any",
+    "single": "there is a single pair or cluster",
+    "scale": "so few samples would miss even the largest that the scale allows",
+}
+"""Why an inconclusive comparison has none."""
+
+
 NOTES: Mapping[str, Row] = {
     # ---- Two runs ----
     "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
@@ -408,6 +419,13 @@ NOTES: Mapping[str, Row] = {
     ),
     "same_run": lambda _, __: "they are the same run",
     "not_compared": lambda note, _: f"no sample has a score of {listed(note['scorers'])} in both runs: not compared",
+    "interval_uncorrected": lambda note, _: (
+        f"the interval of {listed(note['scorers'])} excludes 0, but is not corrected: p is, for "
+        f"{count(note['comparisons'], 'comparison')}, and decides"
+    ),
+    "nothing_detectable": lambda note, _: (
+        f"no minimum detectable difference of {listed(note['scorers'])}: {_UNDETECTABLE[note['why']]}"
+    ),
     "several_trials": lambda note, _: (
         f"they have {joined([str(each) for each in dict.fromkeys(note['trials'])])} trials of each sample; a sample's "
         "score is the mean of its trials"

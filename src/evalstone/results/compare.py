@@ -107,9 +107,9 @@ class ScorerComparison(OfScorer):
     """The p-value of the test of equivalence, corrected for multiple comparisons; None without a margin."""
     detectable: float | None = None
     """The smallest true difference that this many pairs would have detected with a power of 80%, allowing for the
-    number of comparisons that p-values are corrected for. None if not even the largest possible one, if the difference
-    is significant, with missing scores that count, and for slices, weighted samples, unpaired runs and runs that their
-    gate stopped."""
+    number of comparisons that p-values are corrected for. None if not even the largest possible one, such as where
+    missing scores could hide any; for weighted samples, unpaired runs and runs that their gate stopped (a note of the
+    comparison says which); and for slices and differences that are not inconclusive."""
 
     @property
     def difference(self) -> Interval:
@@ -345,15 +345,20 @@ def compare(
             del of_pilots
         if isinstance(pairs, PairedScorers):
             notes += about(_not_compared(a, pairs, lines[compared:]), "A", letter)
+    tests = 1 if correction == "none" else len(lines)
+    whole = tuple(
+        _with_detectable(line, pilot, by_run, tests)
+        for line, pilot in zip(_corrected(lines, correction), pilots, strict=True)
+    )
+    for letter in [*runs][1:]:
+        of_pair = [line for line in whole if line.b == letter]
+        notes += about(_limits_of_findings(of_pair, tests, stopped=stopped), "A", letter)
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
         notes.append(note("not_ranked"))
     return Comparison(
         runs=runs,
-        scorers=tuple(
-            _with_detectable(line, pilot, by_run, 1 if correction == "none" else len(lines))
-            for line, pilot in zip(_corrected(lines, correction), pilots, strict=True)
-        ),
+        scorers=whole,
         slices=_corrected(sliced.lines, correction),
         notes=(*notes, *sliced.notes),
         correction=correction,
@@ -550,6 +555,42 @@ def _with_detectable(
     pilot = pilot or _pilot(_of_pilot(line, pairs.get((line.b, line.info.signature))))
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
+
+
+def _limits_of_findings(lines: Sequence[ScorerComparison], tests: int, *, stopped: bool) -> Iterator[Note]:
+    """Why an inconclusive difference has an interval without 0, or no minimum detectable difference.
+
+    tests: The number of comparisons that p-values are corrected for; without a correction, 1.
+    """
+    undecided = [line for line in lines if line.verdict == "inconclusive"]
+    if outside := [line.title for line in undecided if _is_outside(line.difference)]:
+        yield note("interval_uncorrected", scorers=tuple(outside), comparisons=tests)
+    by_reason: dict[str, list[str]] = {}
+    for line in undecided:
+        if line.detectable is None:
+            by_reason.setdefault(_why_undetectable(line, stopped=stopped), []).append(line.title)
+    for why, titles in by_reason.items():
+        yield note("nothing_detectable", scorers=tuple(titles), why=why)
+
+
+def _is_outside(interval: Interval) -> bool:
+    """Whether an interval excludes 0."""
+    return interval.low is not None and interval.high is not None and (interval.low > 0 or interval.high < 0)
+
+
+def _why_undetectable(line: ScorerComparison, *, stopped: bool) -> str:
+    """Why an inconclusive comparison has no minimum detectable difference."""
+    from evalstone.stats.unpaired import UnpairedComparison  # noqa: PLC0415 - numpy
+
+    if isinstance(line.result, UnpairedComparison):
+        return "unpaired"
+    if stopped:
+        return "stopped"
+    if line.difference.effective is not None:
+        return "weighted"
+    if line.result.missing:
+        return "missing"
+    return "single" if 1 in (line.difference.n, line.difference.groups) else "scale"
 
 
 def letters_of(runs: Sequence[Run]) -> Mapping[str, Run]:
