@@ -138,7 +138,8 @@ With `--no-cache`, a rerun resumes if you leave out `--no-cache`. In Python, a r
 
 All commands have the same exit codes. If several hold, a command returns the first of 130, 2, 1, 3, 4, 5. `run`,
 `report` and `gate` return the same one for a run and its thresholds; `report` tests no thresholds. For an interrupted
-run, `run` returns 130, and `report` and `gate` return 3.
+run, `run` returns 130, and `report` and `gate` return 3. A run that processed every sample has the ending `complete`
+also if no sample has a score, or the judge gave no answers: its exit code is then 3, and the message says why.
 
 | exit code | meaning |
 |---|---|

@@ -214,6 +214,22 @@ def test_a_command_that_is_killed_or_refused_does_not_leave_an_earlier_run_as_it
     assert read_run("last", ledger=folder / "l.db").ending in (KILLED, INTERRUPTED)
 
 
+FAILING = "def broken(output):\n    raise ValueError('no model')\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--min", "broken=0.5"), ("--json",)])
+def test_a_complete_run_whose_scores_all_failed_says_why_its_exit_code_is_3(
+    more: tuple[str, ...], folder: Path, evalstone: Evalstone
+) -> None:
+    (folder / "failing.py").write_text(FAILING)
+    done = evalstone("run", "data.jsonl", "--limit", "3", "-s", "failing.py:broken", "-q", *more)
+    assert done.returncode == ExitCode.INCOMPLETE
+    said = (
+        "no sample has a score: 3 scores failed, so the exit code is 3 (ValueError: no model (failing.py, line 2)); run"
+    )
+    assert said in " ".join(done.stderr.split())
+
+
 def test_an_experiment_that_is_broken_off_leaves_no_earlier_run_in_the_folders_of_its_cells(
     folder: Path, evalstone: Evalstone
 ) -> None:

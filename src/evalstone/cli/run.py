@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import evalstone
-from evalstone._core.display import ended, safe, sentence
+from evalstone._core.display import count, ended, safe, sentence
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options, thresholds, values, watched_gate
@@ -222,7 +222,7 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
 def said_ending(result: evalstone.Run, verdict: GateVerdict, config: RunConfig) -> int:
     """Print what a run that has ended lacks; returns the exit code."""
     verdict = thresholds.counted(verdict, config.inconclusive)
-    if verdict == "pass":
+    if verdict != "fail":
         _say_unscored(result)
     _say_incomplete(result, config)
     return exit_code(result, verdict, saved=False)
@@ -316,7 +316,8 @@ def _say_next(
 
 
 def _say_unscored(result: evalstone.Run) -> None:
-    """Print which scorers have no scores because the judge gave no answers, or why no sample was scored."""
+    """Print which scorers have no scores because the judge gave no answers, or why no sample of a complete run has a
+    score."""
     from evalstone.report.notes import clause_of
 
     silent = [(line, line.doubt) for line in result.summary if line.no_answer and line.doubt is not None]
@@ -324,5 +325,13 @@ def _say_unscored(result: evalstone.Run) -> None:
         to_stderr(
             f"{result.titles[line.info.signature]}: {clause_of(doubt, front_end(RunConfig))} ({line.reasons[0][0]})"
         )
-    if not silent and not any(line.n_score for line in result.summary) and not result.n_failed and result.complete:
+    if silent or any(line.n_score for line in result.summary) or not result.complete:
+        return
+    if result.n_failed:
+        reasons = (f" ({line.reasons[0][0]})" for line in result.summary if line.n_failed and not line.n_skipped)
+        to_stderr(
+            f"no sample has a score: {count(result.n_failed, 'score')} failed, so the exit code is "
+            f"{ExitCode.INCOMPLETE:d}{next(reasons, '')}; run the same command again to retry"
+        )
+    else:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")

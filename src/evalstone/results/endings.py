@@ -44,13 +44,14 @@ EXIT_CODES = {
     ExitCode.OK: ("success", "the command is complete, and no check fails"),
     ExitCode.CHECK_FAILED: (
         "a check fails",
-        "a check fails: a threshold is missed, scores have drifted, a ledger is damaged, or counts don't add up",
+        "a check fails: a threshold is missed, data can't be read, scores have drifted, a ledger is damaged, or counts "
+        "don't add up",
     ),
     ExitCode.USAGE: ("could not start", "the command can't start: a wrong option, file or setting, or a missing key"),
     ExitCode.INCOMPLETE: (
         "did not complete",
-        "the command did not complete: the run ended early, no sample was scored, the judge gave no answers, or "
-        "something could not be read or written",
+        "the command did not complete: the run ended early, no sample has a score (also if all failed), the judge gave "
+        "no answers, or something could not be read or written",
     ),
     ExitCode.INCONCLUSIVE: ("inconclusive", "the samples don't decide a check"),
     ExitCode.SCORES_FAILED: ("complete, but some scores failed", "the command is complete, but some scores failed"),
