@@ -28,6 +28,15 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+def test_what_pytest_needs_is_said_where_it_is_not_installed(
+    evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "pytest # each case as a test\n" in evalstone("init", "a", "--kind", "rag").stdout
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    said = evalstone("init", "b", "--kind", "rag").stdout
+    assert re.search(r"pytest # each case as a test; first: .*install.* pytest\n", said)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_passes_at_once(kind: str, tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("init", "mein Projekt ü", "--kind", kind)

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 
 import click
 
 from evalstone._core.display import safe
-from evalstone._core.installed import requirement_elsewhere
+from evalstone._core.installed import library_command, requirement_elsewhere
 from evalstone.cli import options
 from evalstone.cli.ci import CONFIG, RESULTS
 from evalstone.cli.completion import FOLDER
@@ -160,7 +161,7 @@ def _say(project: Path, written: list[str], assumed: re.Match[str] | None) -> No
     screen.print("\nNext:", style="bold")
     for command, purpose in {
         f"{enter}evalstone ci": "score the cases and check the thresholds, as CI does",
-        "pytest": "each case as a test",
+        "pytest": "each case as a test" + ("" if find_spec("pytest") else f"; first: {library_command('pytest')}"),
         f"edit {EVALS}/system.py": f"call your system, then put your cases into {EVALS}/cases.jsonl",
     }.items():
         screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
