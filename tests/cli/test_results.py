@@ -430,6 +430,14 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
     assert "\x1b" not in shown
 
 
+def test_no_sample_is_shown_if_none_is_asked_for(tmp_path: Path, evalstone: Evalstone) -> None:
+    rows = ({"id": str(n), "input": f"q{n}", "output": "no " * n + "yes", "reference": "yes"} for n in range(6))
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "Worst samples" not in evalstone("run", "d.jsonl", "-s", "f1_tokens", "--out", "r", "--top", "0").stdout
+    assert "Worst samples" not in evalstone("report", "r", "--top", "0").stdout
+    assert "Worst samples" in evalstone("report", "r", "--top", "1").stdout
+
+
 @pytest.mark.parametrize("top", [0, 1, 3])
 def test_a_page_shows_as_many_of_the_worst_samples_as_asked_for(folder: Path, evalstone: Evalstone, top: int) -> None:
     shown = evalstone("report", "a", "--html", "-", "--top", str(top)).stdout

@@ -9,6 +9,8 @@ from evalstone.stats._arrays import Floats, Positions
 
 def smallest_places(values: Floats, most: int) -> Positions:
     """The places of the smallest values, smallest first, and of equal ones the first place first. NaN comes last."""
+    if most == 0:
+        return np.empty(0, np.intp)
     if values.size > most:
         last = np.partition(values, most - 1)[most - 1]
         below = np.flatnonzero(values < last) if last == last else np.flatnonzero(~np.isnan(values))

@@ -287,4 +287,4 @@ def _first(column: Column | None, rows: Rows, most: int, descending: bool, *, ba
     if isinstance(column, PackedTexts):
         return column.first(most, rows, last=descending)
     values = column[rows].astype(np.float64)
-    return rows[smallest_places(-values if descending else values, most)].tolist() if most else []
+    return rows[smallest_places(-values if descending else values, most)].tolist()
