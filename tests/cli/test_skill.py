@@ -98,6 +98,8 @@ def test_install_writes_the_skill_and_replaces_nothing_unless_forced(evalstone: 
 
 
 def test_install_says_where_agents_look_and_what_it_cannot_write(evalstone: Evalstone, tmp_path: Path) -> None:
+    helped = " ".join(evalstone("skill", "install", "--help").stdout.split())
+    assert all(place in helped for place in PLACES)
     done = evalstone("skill", "install")
     assert done.returncode == 2
     assert all(place in done.stderr for place in PLACES)

@@ -35,7 +35,7 @@ def install(
         Value,
         argument(
             "FOLDER",
-            "The folder of skills, such as .claude/skills; without it, the folders of common agents are named.",
+            f"The folder in which your agent looks for skills: {' or '.join(PLACES)}.",
             complete=FOLDER,
         ),
     ] = None,
