@@ -112,3 +112,13 @@ def test_a_baseline_without_scores_is_a_usage_error(ledger: Path, evalstone: Eva
     assert done.returncode == 2, done.stdout
     told = ("2019-01-01", "no score", " shop ", "contains", "exact_match")
     assert [part for part in told if part not in done.stderr] == []
+
+
+def test_a_stream_in_place_of_the_baseline_is_recognized(ledger: Path, evalstone: Evalstone) -> None:
+    done = evalstone("live", "drift", "shop", "--ledger", "l.db")
+    assert done.returncode == 2
+    assert "no run of that id or name in the ledger l.db; that is a stream: name it with --stream shop, and a" in (
+        " ".join(done.stderr.split())
+    )
+    assert "is a stream" not in evalstone("live", "drift", "shp", "--ledger", "l.db").stderr
+    assert "is a stream" not in evalstone("live", "drift", "shop", "--ledger", "other.db").stderr

@@ -68,14 +68,11 @@ def drift(
 
     The error rate covers all looks together. Keep the baseline, the options and --since the same.
     """
-    from evalstone import read_run
     from evalstone.live import score_drift
 
     start, dots, end = baseline.partition("..")
-    if dots and start and end:
-        before = (moment(start, "BASELINE"), moment(end, "BASELINE"))
-    else:
-        before = read_run(baseline, ledger=ledger)
+    is_period = bool(dots and start and end)
+    before = (moment(start, "BASELINE"), moment(end, "BASELINE")) if is_period else baseline
     waited = needed_duration(settle, "--settle", "30s or 10m")
     period = None if cycle is None else needed_duration(cycle, "--cycle", "1d or 7d")
     result = score_drift.drift(

@@ -275,6 +275,18 @@ def drift(
     )
 
 
+def _is_stream(name: str, ledger: str | Path | None) -> bool:
+    """Whether the ledger is there and has live scores of this stream."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, is_there  # noqa: PLC0415 - the ledger
+    from evalstone.ledger.live import streams  # noqa: PLC0415
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415
+
+    if not is_there(url := DEFAULT_LEDGER if ledger is None else ledger):
+        return False
+    with Ledger(str(url), read_only=True) as opened:
+        return name in streams(opened)
+
+
 def _read_baseline(
     baseline: Run | str | Path | tuple[datetime, datetime], ledger: str | Path | None
 ) -> Run | tuple[datetime, datetime]:
@@ -284,7 +296,13 @@ def _read_baseline(
     if isinstance(given, str | Path):
         from evalstone.run.saved import read_run  # noqa: PLC0415 - only a run that is named is read
 
-        return read_run(given, ledger=ledger)
+        try:
+            return read_run(given, ledger=ledger)
+        except ConfigError as error:
+            if error.kind == "missing" and _is_stream(str(given), ledger):
+                stream = Setting("stream", str(given))
+                raise ConfigError(error, "; that is a stream: name it with ", stream, ", and a baseline") from None
+            raise
     match given:
         case (datetime() as start, datetime() as end):
             check_time("the start of the baseline", start)
