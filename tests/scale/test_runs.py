@@ -747,7 +747,8 @@ def test_samples_of_a_changed_file_are_refused(tmp_path: Path) -> None:
         ('{"id": "q", "output": "x"}\n' * 2, "line 2 of d.jsonl: the id 'q' is already used by line 1"),
         (
             '{"output": "x"}\n',
-            "no sample of d.jsonl can be scored: exact_match needs output and reference; reference is absent",
+            "no sample of d.jsonl can be scored: exact_match needs output and reference (or expected=…); reference is "
+            "absent",
         ),
         ("", "has no samples"),
     ],
