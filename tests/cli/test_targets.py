@@ -121,7 +121,7 @@ def test_a_file_names_a_target_beside_it_and_options_override_it(
     assert done.returncode == 0, done.stderr
     found = json.loads((folder / "out" / "summary.json").read_text())["target"]
     assert (found["identity"], found["trials"], found["answers"]) == (f"{app}_beside:free@7", 3, 12)
-    done = evalstone("run", "sub/run.toml", "--target", f"{app}:agent", "-q")
+    done = evalstone("run", "sub/run.toml", "--target", f"{app}:agent", "-q", "-o", "other")
     assert f"target {app}:agent" in done.stdout
 
 

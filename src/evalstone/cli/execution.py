@@ -252,12 +252,13 @@ def checked_plan(config: RunConfig, *, calls: bool = True) -> tuple[Plan, GateCr
         if config.keep is not None:
             check_installed()
         prepare(config.out)
-        _check_replaceable(config.out, config, plan)
         for name in (RECORDS, SUMMARY, SAMPLES):
             check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))
     settings = (config.data, config.file, config.baseline, config.ledger, config.out, config.judge, config.target)
     code = (*plan.code_files, *function_files(plan.target, plan.user))
     check_outputs(config.files, (*settings, *code, *tool_files(plan.target)))
+    if config.out is not None:
+        _check_replaceable(config.out, config, plan)
     return plan, criteria
 
 
