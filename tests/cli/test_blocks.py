@@ -134,7 +134,10 @@ def test_own_code_of_a_file_is_looked_for_beside_it(tmp_path: Path, evalstone: E
         ),
         ('scorers = "exact_match"\ntrials = 3', "run.toml: trials can't be used with --shard"),
         ('scorers = "exact_match"\nsheet = "A"', "run.toml: sheet is for Excel files, which d.jsonl is not"),
-        ('scorers = "exact_match"\nengine = "ray"\nmin = { rouge_l = 0.5 }', "run.toml: min: unknown scorer 'rouge_l'"),
+        (
+            'scorers = "exact_match"\nengine = "ray"\nmin = { rouge_l = 0.5 }',
+            "run.toml: min: there are no scores of 'rouge_l'",
+        ),
     ],
 )
 def test_an_error_names_the_file_of_its_setting(

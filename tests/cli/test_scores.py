@@ -237,7 +237,7 @@ def test_of_a_name_that_the_ledger_lacks_the_nearest_is_named(evalstone: Evalsto
     for options, hints in (
         (["--scorer", "contians"], ["unknown scorer 'contians'; did you mean contains?"]),
         (["--stream", "zzz"], ["unknown stream 'zzz'; known: shop"]),
-        (["--stream", "shp", "--scorer", "x"], ["unknown scorer 'x'; known: contains", "did you mean shop?"]),
+        (["--stream", "shp", "--scorer", "x"], ["there are no scores of 'x', only of contains", "did you mean shop?"]),
         (["--scorer", SIGNATURE, "--stream", "shop", "--until", "2020-01-01"], []),
     ):
         done = evalstone("ledger", "scores", "--ledger", ledger, *options)

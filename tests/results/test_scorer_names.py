@@ -68,7 +68,10 @@ WRONG = [
     ("contains(expected=York)", "name only parameters that differ from their default"),
     ("regex(pattern=[0-9]+)", "put the value in quotes: pattern='[0-9]+'"),
     ("regex(pattern=a", "the closing bracket is missing"),
-    ("no_such_module:thing", "unknown scorer 'no_such_module:thing'"),
+    ("no_such_module:thing", "there are no scores of 'no_such_module:thing'"),
+    ("hallucination", "there are no scores of 'hallucination', only of contains per turn, contains(expected="),
+    ("contians", "unknown scorer 'contians'; did you mean contains"),
+    ("tool-called(tool=x)", "unknown scorer 'tool-called(tool=x)'"),
 ]
 
 

@@ -390,7 +390,7 @@ BAD = {
     'dataset="cases.jsonl", scorer=["exact_match"]': "unknown argument 'scorer'; did you mean scorers?",
     'dataset="cases.jsonl", min={"exact_macth": 1}': "unknown scorer 'exact_macth'; did you mean exact_match?",
     'dataset="cases.jsonl", scorers=["exact_match"]': "a threshold is missing: *",
-    'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "require: unknown scorer 'contains'*",
+    'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "*no scores of 'contains'*",
     'dataset="cases.jsonl", min={"hallucination": 0.1}': "min of hallu*: lower is better for hallu*; use max=*",
     'dataset="cases.jsonl", max={"exact_match": 0.1}': "max of exact*: higher is better for exact*; use min=*",
     'dataset="cases.jsonl", min={"exact_match": 2}': "min of exact_match must be in *",

@@ -27,7 +27,7 @@ from evalstone.ledger.base import existing
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
 from evalstone.types import Record, Score, scorer_name, without_fingerprints
-from evalstone.types.scorer_names import is_named
+from evalstone.types.scorer_names import is_named, not_scored
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -163,7 +163,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
         if scorer is not None:
             signatures = {*_live_signatures(opened), *_signatures_of_runs(opened)}
             if not any(is_named(signature, scorer) for signature in signatures):
-                problems.append(str(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures})))
+                problems.append(str(not_scored(scorer, {scorer_name(signature) for signature in signatures})))
         if stream is not None and stream not in (known := live.streams(opened)):
             problems.append(str(unknown("stream", stream, known)))
     return problems

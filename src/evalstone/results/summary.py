@@ -29,7 +29,7 @@ from evalstone.types import (
     note,
     without_fingerprints,
 )
-from evalstone.types.scorer_names import is_spelled, parse_name, titles
+from evalstone.types.scorer_names import is_spelled, not_scored, parse_name, titles
 
 MAX_REASONS = 1000
 WITHOUT = " without "
@@ -141,7 +141,7 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
         if not matches:
             known = base in (info.name for info in scorers)
             hint = "; name only parameters that differ from their default" if known else ""
-            raise UnknownName(unknown("scorer", name, shown.values()), hint)
+            raise UnknownName(not_scored(name, shown.values()), hint)
     if len(matches) > 1:
         raise UnknownName(f"{name} is ambiguous; name one of {', '.join(shown[info.signature] for info in matches)}")
     return matches[0]

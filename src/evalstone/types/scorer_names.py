@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evalstone._core.display import joined
 from evalstone._core.json import brief
 from evalstone._core.syntax import parse_spec
+from evalstone.errors import Problem, unknown
 
 _ONE = r"(?:[0-9a-f]{8}|[\w.+!-]+==[\w.+!-]*)"
 _FINGERPRINTS = re.compile(rf"(; |\(){_ONE}(?:, {_ONE})*\)@\d+\Z|@\d+\Z")
@@ -79,3 +81,15 @@ def is_named(signature: str, text: str) -> bool:
     except ValueError:
         return False
     return is_spelled(signature, name, parameters) or (not parameters and name == scorer_name(signature))
+
+
+def not_scored(name: str, scored: Iterable[str]) -> Problem:
+    """A name of none of the scorers that have scores; it may be that of another scorer, or of none.
+
+    scored: The titles of those that have.
+    """
+    titles = sorted(scored)
+    problem = unknown("scorer", name, titles)
+    if problem.near or "(" in name or not titles:
+        return problem
+    return problem.worded(f"there are no scores of {name!r}, only of {joined(titles)}")

@@ -16,6 +16,7 @@ from evalstone._core.json import storable
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
+from evalstone.types.scorer_names import not_scored
 from evalstone.view.compare_query import CompareQuery, Show
 from evalstone.view.indexing.column_store import Column, Cursor, Mask, StoredColumns, ordered
 from evalstone.view.indexing.comparison_build import total_key
@@ -237,7 +238,7 @@ class StoredComparison:
         if not query.scorer:
             return None
         if choice(query.scorer) not in titles:
-            raise ConfigError(unknown("scorer", query.scorer, titles))
+            raise ConfigError(not_scored(query.scorer, titles))
         return titles.index(choice(query.scorer))
 
     def _chosen(self, query: CompareQuery) -> Sequence[int]:

@@ -30,6 +30,7 @@ from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Asking, Record, Sample
+from evalstone.types.scorer_names import not_scored
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of
 from evalstone.view.indexing.tables import FORMAT, choice
@@ -367,7 +368,7 @@ class Index(ABC):
     def _scorer(self, title: str) -> int:
         choices = [*map(choice, self.titles)]
         if choice(title) not in choices:
-            raise ConfigError(unknown("scorer", title, self.titles))
+            raise ConfigError(not_scored(title, self.titles))
         return choices.index(choice(title))
 
     def _order(self, query: SampleQuery) -> str:

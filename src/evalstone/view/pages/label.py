@@ -18,6 +18,7 @@ from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder
 from evalstone.stats.ppi import MIN_LABELS
 from evalstone.types import Sample
+from evalstone.types.scorer_names import not_scored
 from evalstone.view.addresses import CSV, JSON, query_of, run_address, with_query
 from evalstone.view.forms import Form
 from evalstone.view.indexing.index import Index
@@ -79,7 +80,7 @@ class Place:
         title = values.get("scorer") or next(iter(titles), "")
         try:
             if title not in titles:
-                raise ConfigError(unknown("scorer", title, titles))
+                raise ConfigError(not_scored(title, titles))
             if order not in known:
                 raise ConfigError(unknown("order", order, known))
             if not (seed.isascii() and seed.isdecimal() and len(seed) < 10):

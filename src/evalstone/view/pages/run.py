@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from evalstone._core.display import money
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.losses import Loss
+from evalstone.types.scorer_names import not_scored
 from evalstone.view.addresses import (
     CSV,
     JSON,
@@ -282,7 +283,7 @@ def shown_scorers(index: Index, query: SampleQuery) -> list[int]:
     chosen = [name.removeprefix(SCORE) for name in query.column if name.startswith(SCORE)]
     for title in chosen:
         if title not in index.titles:
-            raise ConfigError(unknown("scorer", title, index.titles))
+            raise ConfigError(not_scored(title, index.titles))
     usual = index.titles[:MOST_SCORES] if "scores" in query.column else ()
     return sorted({index.titles.index(title) for title in (chosen or usual)})
 
