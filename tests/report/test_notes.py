@@ -967,6 +967,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: what is required leaves out 1 sample for which the score is undefined.",
     ),
     (
+        note("undefined_in_both", "caution", "s", check="regression", samples=8, of_both=15),
+        "s: the regression leaves out 8 of 15 samples, where the score is undefined in both runs.",
+    ),
+    (
         note("unpaired_left_out", "caution", "s", check="regression", samples=1),
         "s: the regression leaves out 1 sample that only one of the runs has.",
     ),

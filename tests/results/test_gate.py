@@ -640,3 +640,28 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+@pytest.mark.parametrize(
+    ("missing", "mean", "kinds"),
+    [
+        ("worst", {}, [("missing_counted", "baseline", 1), ("undefined_in_both", None, None)]),
+        (
+            "worst",
+            {"given": 0.1},
+            [("missing_counted", "run", 2), ("missing_counted", "baseline", 1), ("undefined_in_both", None, None)],
+        ),
+        ("failed", {}, [("missing_partly_counted", "run", 0), ("missing_partly_counted", "baseline", 1)]),
+        ("ignore", {}, [("missing_left_out", "run", 0), ("missing_left_out", "baseline", 0)]),
+    ],
+)
+def test_what_is_undefined_in_both_runs_is_said_to_count_nowhere_in_a_regression(
+    missing: Missing, mean: dict[str, float], kinds: list[tuple[str, str | None, int | None]]
+) -> None:
+    before = run_of(["0.5", "fail", "skip", "skip", *["0.5"] * 6])
+    now = run_of(["0.5", "0.5", "skip", "skip", *["0.5"] * 6])
+    found = gate(now, min=mean, max_regression={"given": 0.2}, baseline=before, missing=missing)
+    notes = [each for each in found.notes if each.kind.startswith(("missing", "undefined"))]
+    assert [(each.kind, each["of"], each["counted"]) for each in notes] == kinds
+    both = [(each["samples"], each["of_both"]) for each in notes if each.kind == "undefined_in_both"]
+    assert both == ([(2, 10)] if missing == "worst" else [])

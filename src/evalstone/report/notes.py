@@ -838,6 +838,10 @@ NOTES: Mapping[str, Row] = {
     "undefined_left_out": lambda note, _: (
         f"what is required leaves out {count(note['samples'], 'sample')} for which the score is undefined"
     ),
+    "undefined_in_both": lambda note, _: (
+        f"the {note['check']} leaves out {note['samples']:,} of {count(note['of_both'], 'sample')}, where the score is "
+        "undefined in both runs"
+    ),
     "unpaired_left_out": lambda note, _: (
         f"the {note['check']} leaves out {count(note['samples'], 'sample')} that only one of the runs has"
     ),

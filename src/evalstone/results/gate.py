@@ -333,7 +333,8 @@ class _Checks:
         elif run.stop_reason:
             yield note("run_stopped", "warning", reason=run.stop_reason)
         for name in self.criteria.tested:
-            yield from _missing_note(name, run, _rows(run, run[name].info), run.trials, self.missing)
+            if baseline is None or name in self.criteria.of_scores:  # others: with the samples of the baseline
+                yield from _missing_note(name, run, _rows(run, run[name].info), run.trials, self.missing)
         if baseline is not None and not self.criteria.of_baseline:
             yield note("unused_baseline", "caution")
         elif baseline is not None and baseline.ending.broken_off:
@@ -421,7 +422,12 @@ class _Checks:
         """Notes on the samples of a comparison with the baseline, and on its largest change."""
         run, info = self.run, pair.info_b
         ours, theirs = _rows(run, info), _rows(baseline, pair.info)
-        yield from _missing_note(name, baseline, theirs, run.trials, self.missing, of="baseline")
+        in_both = pair.unscored if self.missing == "worst" else 0  # otherwise, no undefined score counts
+        if name not in self.criteria.of_scores:
+            yield from _missing_note(name, run, ours, run.trials, self.missing, in_both=in_both)
+        yield from _missing_note(name, baseline, theirs, run.trials, self.missing, of="baseline", in_both=in_both)
+        if in_both:
+            yield note("undefined_in_both", "caution", name, check=check, samples=in_both, of_both=pair.of_both)
         paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
             yield note("unpaired_left_out", "caution", name, check=check, samples=unpaired)
@@ -550,12 +556,17 @@ def _rows(run: Run, info: ScorerInfo) -> Sequence[int]:
 
 
 def _missing_note(
-    name: str, run: Run, rows: Sequence[int], trials: int, missing: Missing, *, of: str = "run"
+    name: str, run: Run, rows: Sequence[int], trials: int, missing: Missing, *, of: str = "run", in_both: int = 0
 ) -> Iterator[Note]:
-    """A note on a scorer's records without a score, if there are some. of: whose they are, "run" or "baseline"."""
+    """A note on a scorer's records without a score, if there are some.
+
+    of: whose they are, "run" or "baseline". in_both: how many of them are undefined in the other run as well, and so
+    left out of the comparison.
+    """
     without = run.columns.kinds(rows)
     del without["score"]
-    if not without:
+    without["undefined"] -= in_both
+    if not without.total():
         return
     undefined_ones = without["undefined"]
     if missing == "ignore":
