@@ -381,7 +381,8 @@ class Scorer(Value):
         if isinstance(result, int | float):
             return Score(result)
         expected = "a number, True or False, a Score or Skipped"
-        raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
+        undefined = " (if undefined, return Skipped(reason): from evalstone import Skipped)" if result is None else ""
+        raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}{undefined}")
 
     def scaled(self, outcome: Score | Skipped) -> Score | Skipped:
         """Return an outcome of this scorer with its scale.

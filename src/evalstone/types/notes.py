@@ -19,7 +19,7 @@ NoteValue: TypeAlias = str | float | bool | tuple[str | float, ...] | None
 class Note:
     """What a result says besides its numbers: a kind, and the numbers and names that belong to it.
 
-    `evalstone.report.notes` has the sentence of each kind.
+    `evalstone.report.sentence_of(note)` is its sentence.
     """
 
     kind: str

@@ -147,6 +147,7 @@ def test_a_truth_value_outside_a_scorer_is_on_a_scale_of_one():
     ("result", "told"),
     [
         (None, "given must return a number, True or False, a Score or Skipped, not NoneType"),
+        (None, "return Skipped(reason): from evalstone import Skipped"),
         ("0.5", "given must return a number, True or False, a Score or Skipped, not str"),
         ([1], "given must return a number, True or False, a Score or Skipped, not list"),
         (np.array([1.0, 2.0]), "given must return a number, True or False, a Score or Skipped, not ndarray"),
