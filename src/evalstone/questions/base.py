@@ -97,8 +97,9 @@ class Question(_Prompted, Value, Generic[A]):
     is an input (a text, or a tuple of texts) with a placeholder of the same name in the prompt's template. `settings`
     names the fields without a placeholder, which only affect parsing.
 
-    If `A` is a dataclass, maybe with markers such as `WorstFirst` and `Cites` of `evalstone.questions`, the schema, the validation and the example are derived from it.
-    Any other `A` needs its own `json_schema` and `from_json`.
+    If `A` is a dataclass, the schema, the validation and the example are derived from it. Its fields may have markers
+    of `evalstone.questions`, such as `WorstFirst` and `Cites`. Any other `A` needs its own `json_schema` and
+    `from_json`.
     """
 
     kind: ClassVar[str]
