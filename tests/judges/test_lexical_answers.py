@@ -91,6 +91,21 @@ def test_an_answer_is_correct_when_it_says_what_the_reference_adds_to_the_questi
 
 
 @pytest.mark.parametrize(
+    ("answer", "reference", "is_named"),
+    [
+        ("The tower is not open on Mondays.", "The tower is open on Mondays.", True),
+        ("Students pay 6 pounds on weekdays.", "No, the cafe does not accept cash.", False),
+    ],
+)
+def test_a_negation_is_the_reason_only_where_answer_and_reference_match_otherwise(
+    answer: str, reference: str, is_named: bool
+):
+    found = value(CorrectAgainstReference(question="What is said here?", answer=answer, reference=reference))
+    assert found.verdict == "no"
+    assert ("negation" in found.reason) == is_named
+
+
+@pytest.mark.parametrize(
     ("question", "answer", "verdict"),
     [
         (CAPITAL, "Paris is the capital of France.", "yes"),

@@ -31,6 +31,8 @@ from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, Corre
 
 ADDRESSES, PARTLY = 0.6, 0.35
 BRIEF = 8
+_MATCHING, _CONTRARY = 0.5, 0.2
+"""The least share of a reference in an answer that says the same but for a negation, and the most support of it."""
 MOST_STATEMENTS = 400
 MAX_CHARACTERS = 1_000_000
 """The maximum length of a question's texts. More would take many seconds and hundreds of megabytes."""
@@ -194,12 +196,14 @@ def compare(question: str, answer: str, reference: str, model: Model) -> Finding
         return Finding(min(share, 0.1), f"the reference has {', '.join(lost[:6])}, the answer does not")
     # The words as they are written: an opening "No, " is a negation here.
     low, other = (tuple(word.lower() for word in tokens(text)) for text in (answer, reference))
-    if is_negated(low) != is_negated(other) and _is_negation_relevant(low, other, stems):
-        return Finding(min(share, 0.2), "answer and reference differ in a negation")
+    differs = is_negated(low) != is_negated(other) and _is_negation_relevant(low, other, stems)
+    if differs and share >= _MATCHING:
+        return Finding(_CONTRARY, "answer and reference differ in a negation")
     if not share and is_refusal(answer):
         return Finding(0.0, "the answer says that it cannot answer")
     reason = f"the answer has {share:.0%} of what the reference says beyond the question"
-    return Finding(share, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
+    support = min(share, _CONTRARY) if differs else share
+    return Finding(support, reason + (f"; it lacks {', '.join(missing[:6])}" if missing else ""))
 
 
 def _is_negation_relevant(low: Sequence[str], other: Sequence[str], stems: frozenset[str]) -> bool:
