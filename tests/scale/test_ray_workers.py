@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import itertools
 import os
 import pickle
@@ -280,3 +281,51 @@ def test_a_connection_through_rays_client_is_refused(cluster: Cluster, monkeypat
         ConfigError, match=r"^this process is connected to Ray through its client \(ray://\): run it on"
     ):
         RayEngine().__enter__()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_what_was_connected_is_disconnected_if_the_engine_cannot_be_entered(
+    cluster: Cluster, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> dict[str, float]:
+        raise error
+
+    ended = list[str]()
+    monkeypatch.setattr(cluster, "shutdown", lambda: ended.append("shutdown"))
+    monkeypatch.setattr(cluster, "cluster_resources", failing)
+    with pytest.raises(error):
+        RayEngine().__enter__()
+    assert ended == ["shutdown"]
+    with cluster.raylet.accept()[0] as connection:
+        assert not connection.recv(1)
+
+
+def test_an_interrupt_while_ray_starts_ends_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    ended = list[str]()
+    monkeypatch.setattr(cluster, "shutdown", lambda: ended.append("shutdown"))
+    monkeypatch.setattr(cluster, "init", init)
+    with pytest.raises(KeyboardInterrupt):
+        RayEngine().__enter__()
+    assert ended == ["shutdown"]
+
+
+def test_a_raylet_that_ended_before_it_was_watched_ends_the_run(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "raylet").unlink()
+    with RayEngine() as engine:
+        engine.workers = 3
+        with pytest.raises(RunAborted, match=r"^Ray's process raylet has ended"):
+            list(engine.map(squares, [*range(7)], ordered=True))
+    gc.collect()  # a socket that nobody closed warns here
+
+
+def test_an_error_is_raised_though_the_code_of_a_user_has_shut_ray_down(cluster: Cluster) -> None:
+    def run() -> None:
+        with RayEngine():
+            cluster.worker._global_node = None
+            raise DataError("no rows")
+
+    with pytest.raises(DataError, match=r"^no rows$"):
+        run()

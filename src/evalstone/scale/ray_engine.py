@@ -73,25 +73,30 @@ class RayEngine:
                 self._ray: Any = importlib.import_module("ray")
             except ImportError:
                 raise MissingDependency("ray", "ray") from None
-        self._connected = False
-        """Whether this engine connected the process to Ray."""
         self._actors: list[Any] = []
         self.workers = 1
 
     def __enter__(self) -> RayEngine:
         ray = self._ray
-        if ray.is_initialized():
-            if self.address not in ("", there := str(ray.get_runtime_context().gcs_address)):
-                raise ConfigError(
-                    f"this process is connected to Ray at {there}, not at {self.address}: name the engine ray, which "
-                    "uses that connection, or end it first, with ray.shutdown()"
-                )
-        else:
-            self._connect()
-            self._connected = True
-        self._processes = RayProcesses(ray, started=self._connected and not self.address)
-        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        with contextlib.ExitStack() as stack:
+            if connected := ray.is_initialized():
+                self._require_same_cluster()
+            else:
+                stack.callback(shut_down, ray)
+                self._connect()
+            self._processes = RayProcesses(ray, started=not connected and not self.address)
+            stack.callback(self._processes.close)
+            self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            self._stack = stack.pop_all()
         return self
+
+    def _require_same_cluster(self) -> None:
+        """Raise ConfigError if this process is connected to another cluster."""
+        if self.address not in ("", there := str(self._ray.get_runtime_context().gcs_address)):
+            raise ConfigError(
+                f"this process is connected to Ray at {there}, not at {self.address}: name the engine ray, which "
+                "uses that connection, or end it first, with ray.shutdown()"
+            )
 
     def _connect(self) -> None:
         """Connect this process to a cluster, or start Ray."""
@@ -114,10 +119,7 @@ class RayEngine:
 
     def __exit__(self, *error: object) -> None:
         self._actors = []  # Ray ends actors that nobody refers to
-        self._processes.close()
-        if self._connected:
-            shut_down(self._ray)
-            self._connected = False
+        self._stack.close()
 
     def check_sendable(self, value: object, what: str) -> None:
         """As `Engine.check_sendable`."""

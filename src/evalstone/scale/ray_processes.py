@@ -110,8 +110,10 @@ def check_cluster(ray: Any, address: str) -> None:
 
 
 def shut_down(ray: Any) -> None:
-    """Disconnect this process from Ray, which ends if it was started by it."""
-    raylet = ray._private.worker._global_node.raylet_socket_name
+    """Disconnect this process from Ray, which ends if it was started by it. Nothing happens if it isn't connected."""
+    if (node := ray._private.worker._global_node) is None:
+        return
+    raylet = node.raylet_socket_name
     thread = threading.Thread(target=ray.shutdown, daemon=True)
     thread.start()
     thread.join(_SECONDS_TO_SHUT_DOWN)
@@ -149,11 +151,20 @@ def _connected(name: str) -> socket.socket | None:
             host, _, port = name.removeprefix("tcp://").rpartition(":")
             connection = socket.create_connection((host, int(port)), _SECONDS_TO_CONNECT)
         else:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(name)
+            connection = _connected_by_path(name)
     except OSError:
         return None
     connection.setblocking(False)
+    return connection
+
+
+def _connected_by_path(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
