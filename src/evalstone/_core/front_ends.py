@@ -66,7 +66,7 @@ class FrontEnd:
     style: Literal["python", "options", "keys"] = "python"
     """Whether settings are arguments of Python, command-line options, or keys of a TOML file."""
     flags: frozenset[str] | None = None
-    """The options of a command, if it isn't about any command: it has no others."""
+    """The options of a command, which has no others; None if the settings may be of any command."""
     keys: frozenset[str] = frozenset()
     """The settings that a command reads from a file. Those without an option are written as keys."""
 

@@ -17,7 +17,7 @@ from evalstone.errors import ConfigError, RunAborted
 _SECONDS_TO_CONNECT = 3
 _SECONDS_TO_REPLY = 3
 _SECONDS_TO_ASK = 5
-"""How often the GCS is asked: meanwhile, nobody gets an item."""
+"""How often the GCS is asked. Until it answers, no worker gets an item."""
 _SECONDS_STARTED = 5
 """How long the GCS of a Ray that was started here may be silent: nobody starts it again."""
 _SECONDS_OF_CLUSTER = 25

@@ -30,7 +30,7 @@ from evalstone.view.query import SampleQuery
 from evalstone.view.search_words import search_of, terms_of
 
 _MOST_BLOCKS = 8
-"""The number of blocks that are kept open for a page."""
+"""The number of blocks that have a row group in memory, for the records of a page."""
 
 
 class ColumnIndex(Index):
