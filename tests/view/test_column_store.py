@@ -54,7 +54,7 @@ def test_numbers_are_read_as_they_were_written(values: list[float]) -> None:
 
 @pytest.mark.parametrize("kind", [list, packed], ids=["list", "packed"])
 def test_texts_are_read_as_storable(kind: Callable[[list[str]], Sequence[str]]) -> None:
-    texts = ["a", "", "é", "\ud800x", "\x00", "東京", *(f"sample-{n}" for n in range(20)), "\ud7ff"]
+    texts = ["a", "", "é", "\ud800x", "\x00", "東京", *(f"sample-{n}" for n in range(22)), "\ud7ff"]  # a chunk has one
     columns = stored(lambda writer: writer.texts("x", kind(texts)))
     rows = [3, 4, 25, 0, 19]
     for _ in range(9):  # a column that is read again and again is kept
