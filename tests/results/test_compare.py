@@ -394,7 +394,7 @@ def test_an_unknown_slice_adjustment_or_scorer_is_named() -> None:
     with pytest.raises(ConfigError) as raised:
         compare(a, a, correction="bh")  # pyright: ignore[reportArgumentType]
     assert (raised.value.field, raised.value.value) == ("correction", "bh")
-    with pytest.raises(ConfigError, match=r"scorer .harm."):
+    with pytest.raises(ConfigError, match=r"no scores of .harm., only of given"):
         compare(a, a)["harm"]
     with pytest.raises(ConfigError, match="not available"):
         compare(without_texts(a), without_texts(a), slice_by="kind")
