@@ -117,7 +117,9 @@ def test_worst_samples_come_with_their_texts_and_reasons(place: Path) -> None:
     assert [each["scorer"] for each in ranked["samples"][0]["outcomes"]] == ["json_valid"]
     lowest = answer(desk(place), "worst_samples", run="before", scorer="contains", top=4)
     assert [each["sample"]["output"] for each in lowest["samples"]] == ["Rome"] * 4
-    assert "known: contains" in refusal(desk(place), "worst_samples", run="before", scorer="json_valid")
+    assert "no scores of 'json_valid', only of contains" in refusal(
+        desk(place), "worst_samples", run="before", scorer="json_valid"
+    )
 
 
 def test_runs_are_compared_with_a_verdict(place: Path) -> None:
