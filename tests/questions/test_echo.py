@@ -141,6 +141,12 @@ SAMPLE = {
     "context": ["The harbor was built in 1902.", "It has two docks."],
     "instructions": "Be brief.",
     "messages": [{"role": "user", "content": "When?"}, {"role": "assistant", "content": "In 1902."}],
+    "metadata": {
+        "criterion": "The assistant is brief.",
+        "noisy_query": "When was the harbour bilt?",
+        "rubric": ["It says the year."],
+        "topics": ["harbors"],
+    },
 }
 
 
