@@ -213,7 +213,7 @@ class _Inspection:
 
     def _refuse(self, place: str, error: DataError, of_field: str = "") -> None:
         self.n_problems += 1
-        self.places.order(place)
+        self.places.order(place)  # numbers the file, in the order of reading
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(DataProblem(place=place, field=of_field, message=str(error), error=error))
 

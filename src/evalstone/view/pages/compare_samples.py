@@ -72,6 +72,11 @@ def letters_of(runs: Sequence[object]) -> list[str]:
     return [chr(ord("A") + number) for number in range(len(runs))]
 
 
+def labels_of(cards: Sequence[Card]) -> list[str]:
+    """The letters and names of the runs of a comparison."""
+    return [f"{letter} · {name}" for letter, name in zip(letters_of(cards), names_of(cards), strict=True)]
+
+
 class InRun:
     """A sample in one run: its trials, and the one that is shown.
 
@@ -162,7 +167,7 @@ def compared_rows(
     """Samples as rows of the list."""
     rows: list[ComparedRow] = []
     within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
-    labels = [f"{letter} · {name}" for letter, name in zip(letters_of(cards), names_of(cards), strict=True)]
+    labels = labels_of(cards)
     for sample, cells in zip(samples, cells_of(compared, samples), strict=True):
         answers: list[Answer] = []
         shown = shown_answers(cells, LONGEST_ANSWER)

@@ -16,7 +16,7 @@ from evalstone.view.addresses import CSV, JSON, compare_address, compared_addres
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.library import Library
-from evalstone.view.names import name_of, names_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.compare import MOST_RUNS, cards_in
 from evalstone.view.pages.compare_samples import (
@@ -25,6 +25,7 @@ from evalstone.view.pages.compare_samples import (
     cells_of,
     compared_scores,
     in_run_address,
+    labels_of,
     letters_of,
     marks_of,
     sample_data,
@@ -129,8 +130,8 @@ def _context(
     cells: list[InRun],
     prompts: Sequence[Mapping[str, Prompts]],
 ) -> dict[str, Any]:
-    ids, letters = [card.id for card in cards], letters_of(cards)
-    labels = [f"{letter} · {name}" for letter, name in zip(letters, names_of(cards), strict=True)]
+    ids = [card.id for card in cards]
+    labels = labels_of(cards)
     titles = _titles(compared)
     parts = [
         None
