@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evalstone._core.files import row_limit, too_long
 from evalstone._core.guards import is_array
 from evalstone.compat.imports.archives import Archive, Entry
 from evalstone.compat.imports.documents import JsonDocument, as_object
@@ -18,6 +19,7 @@ from evalstone.compat.imports.inspect_samples import reduced_rows, references, r
 from evalstone.compat.imports.inspect_scores import TOOL
 from evalstone.compat.imports.reading import Form, Head, Reader, Source, place_of
 from evalstone.compat.imports.results import Event
+from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import DataError
 from evalstone.types import note
 
@@ -114,13 +116,14 @@ def _document(folder: Folder, document: JsonDocument) -> Iterator[Event]:
 
 def _value(archive: Archive, entry: Entry) -> Any:
     """The value of a member."""
+    limit = row_limit()
     try:
-        document = JsonDocument(archive.text(entry))
-        value = document.value(entry.name)
-        document.end()
+        text = "".join(archive.text(entry))
+        if len(text) > limit:
+            raise too_long(entry.name)
+        return parse_json(text, limit=limit)
     except DataError as error:
         raise DataError(place_of(entry.name), error) from None
-    return value
 
 
 def _sample_in(archive: Archive, entry: Entry) -> dict[str, Any]:
