@@ -62,7 +62,7 @@ def test_each_provider_and_prompt_is_a_run_of_cases_and_trials(runs: ImportedRun
         "test_passed test_score length form llm-rubric contains regex is-json not-contains not-equals javascript"
     )
     assert {info.tool for info in small.scorers} == {"promptfoo 0.123.1"}
-    assert small["llm-rubric"].info.signature == "llm-rubric(promptfoo==0.123.1)@1"
+    assert small["llm-rubric"].info.signature == "llm-rubric(promptfoo==0.123.1)@2"
 
 
 def test_a_case_has_what_was_asked_and_what_was_answered(runs: ImportedRuns) -> None:
@@ -381,3 +381,73 @@ def test_systems_follow_the_list_of_the_file_whatever_the_order_of_its_rows(tmp_
         assert [run.target and run.target.identity for run in found] == [
             run.target and run.target.identity for run in runs
         ]
+
+
+def test_a_row_of_another_provider_than_its_place_says_is_of_its_provider(tmp_path: Path, runs: ImportedRuns) -> None:
+    content = copy.deepcopy(RESULTS)
+    removed = {"provider": "gone", "prompt": {"raw": "Say {{question}}", "label": "Say {{question}}"}}
+    for row in content["results"]["results"]:
+        row["promptIdx"] += 1  # as if a first one was taken out of the list
+    found = imported(tmp_path / "r.json", content)
+    assert [[record.outcome for record in run.records] for run in found] == [
+        [record.outcome for record in run.records] for run in runs
+    ]
+    assert not [each for run in found for each in run.notes if each.kind == "printed_differs"]
+    rows = [row | {"promptIdx": 0} for row in content["results"]["results"]]  # of files that were joined
+    found = imported(tmp_path / "r.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert {run.target and run.target.identity for run in found} == {run.target and run.target.identity for run in runs}
+    content["results"]["prompts"].insert(0, removed)
+    assert len(imported(tmp_path / "r.json", content)) == 2
+
+
+def test_providers_of_the_same_name_are_told_apart_by_their_places(tmp_path: Path) -> None:
+    content = copy.deepcopy(RESULTS)
+    for prompt in content["results"]["prompts"]:
+        prompt["provider"] = "acme"
+    for row in content["results"]["results"]:
+        row["provider"] = {"id": "acme"}
+    lines = "".join(f"{json.dumps(row)}\n" for row in content["results"]["results"])
+    for path, given in (("r.json", content), ("r.jsonl", lines)):
+        found = imported(tmp_path / path, given)
+        assert [run.target and run.target.identity for run in found] == [
+            "acme · Answer briefly: {{question}}", "acme · Answer briefly: {{question}} (2)",
+        ]  # fmt: skip
+
+
+def test_prompts_of_old_versions_are_known_by_their_templates(tmp_path: Path, runs: ImportedRuns) -> None:
+    content = of_version_2(table=False)
+    for row in content["results"]["results"]:
+        row["prompt"] = {"raw": row["prompt"]["raw"], "display": row["prompt"]["label"]}
+    for prompt in content["results"]["table"]["head"]["prompts"]:
+        prompt["display"] = prompt.pop("label")
+    found = imported(tmp_path / "r.json", content)
+    assert [(run.target and run.target.identity, run.n_samples, run.trials) for run in found] == [
+        (run.target and run.target.identity, 4, 2) for run in runs
+    ]
+
+
+@pytest.mark.parametrize("kinds", [("contains", "not-contains"), ("javascript", "javascript")])
+def test_a_sum_of_assertions_of_one_name_is_a_mean_here(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    """Versions before 0.121 add the assertions of a name up, without weights."""
+    components = [
+        {"pass": True, "score": 1, "reason": "", "assertion": {"type": kind, "value": "x", "metric": "safe"}}
+        for kind in kinds
+    ]
+    graded: dict[str, Any] = {"pass": True, "score": 1, "namedScores": {"safe": 2}, "componentResults": components}
+
+    def change(row: dict[str, Any]) -> None:
+        row |= {"failureReason": 0, "gradingResult": graded, "namedScores": {"safe": 2}, "success": True, "score": 1}
+
+    content = changed(change)
+    for prompt in content["results"]["prompts"]:
+        prompt["metrics"] = {"score": 8, "testPassCount": 8, "testFailCount": 0, "namedScores": {"safe": 16}}
+    for run in imported(tmp_path / "r.json", content):
+        assert (run.mean("safe"), run["safe"].n_score, run["safe"].info.scale) == (1, 8, 1)
+        assert [each.kind for each in run.notes if each.kind.startswith("printed")] == ["printed_equal"]
+    graded |= {"namedScoreWeights": {"safe": 2}, "namedScores": {"safe": 0.5}}  # with weights, the file has the mean
+
+    def weigh(row: dict[str, Any]) -> None:
+        change(row)
+        row["namedScores"] = {"safe": 0.5}
+
+    assert {run.mean("safe") for run in imported(tmp_path / "r.json", changed(weigh))} == {0.5}

@@ -12,8 +12,10 @@ test would have failed or passed without them. promptfoo counts them as 0.
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +35,7 @@ from evalstone.compat.imports.results import (
     dollars,
     duration,
     failed,
+    finite,
     index_in,
     metric_name,
     number_in,
@@ -143,45 +146,70 @@ class _Reading:
 
     identities: dict[int, str] = field(default_factory=dict[int, str])
     """The name of each system, by its place among prompts and providers."""
+    providers: dict[int, str] = field(default_factory=dict[int, str])
+    """The provider of each of them."""
+    listed: set[int] = field(default_factory=set[int])
+    """The places that the file lists before its rows."""
+    places: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """The first place of a provider and a prompt."""
     unknown: set[str] = field(default_factory=set[str])
     has_rows: bool = False
     named: dict[tuple[str, str], ExactSum] = field(default_factory=dict[tuple[str, str], ExactSum])
     """By system and named metric, the sum of its scores times the weights of the assertions that they are of."""
     weighted: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The systems and named metrics that have a weight other than 1."""
+    """The systems and named metrics whose sums aren't those of the scores: they are weighed."""
     printed: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
     """By system and named metric, the sum that promptfoo has."""
 
-    def system(self, place: int | None, provider: object, prompt: object) -> str:
-        """The name of a system: its provider, and the label of its prompt."""
-        if place is not None and place in self.identities:
-            return self.identities[place]
-        name = provider
-        if is_object(provider):
-            name = provider.get("label") or provider.get("id")
-        label = prompt.get("label") or prompt.get("raw") if is_object(prompt) else prompt
-        parts = metric_name(name, "unnamed provider"), metric_name(label, "")[:80].rstrip()
-        identity = " · ".join(filter(None, parts))
-        if place is not None:
-            taken, number, first = {*self.identities.values()}, 1, identity
-            while identity in taken:
-                number += 1
-                identity = f"{first} ({number})"
-            self.identities[place] = identity
+    def system(self, place: int | None, provider: object, prompt: object, *, listed: bool = False) -> str:
+        """The name of a system: its provider, and the label of its prompt. The place of a row decides, unless its
+        provider is another one than there: of results that were put together, or of which some were taken away.
+
+        Args:
+            place: Its place among prompts and providers, as far as the file says it.
+            provider: The provider of a row, or of the list.
+            prompt: The prompt.
+            listed: Whether this is the list of all of them.
+        """
+        names = _provider_name(provider), _prompt_name(prompt)
+        if place is None:
+            return " · ".join(filter(None, names))
+        known = self.places.get(names)
+        if place in self.identities and (names[0] == self.providers[place] or (known is None and place in self.listed)):
+            known = place
+        elif place not in self.identities and (listed or not self.listed):
+            known = None
+        if known is None:
+            known = place if place not in self.identities else max(self.identities) + 1
+            self.identities[known], self.providers[known] = self._unique(names), names[0]
+            self.places.setdefault(names, known)
+        if listed:
+            self.listed.add(known)
+        return self.identities[known]
+
+    def _unique(self, names: tuple[str, str]) -> str:
+        taken, number = {*self.identities.values()}, 1
+        identity = first = " · ".join(filter(None, names))
+        while identity in taken:
+            number += 1
+            identity = f"{first} ({number})"
         return identity
 
     def about(self) -> About:
         """The systems in the order of the prompts and providers."""
         return About(systems=tuple(name for _, name in sorted(self.identities.items())))
 
-    def add_named(self, system: str, scores: Mapping[str, Any], weights: Mapping[str, Any]) -> None:
-        """Take the named scores of a row into account. Versions without weights don't weigh."""
+    def add_named(
+        self, system: str, scores: Mapping[str, Any], weights: Mapping[str, Any], components: Iterable[_Component]
+    ) -> None:
+        """Take the named scores of a row into account. Versions without weights add the assertions of a name up."""
+        times = Counter(component.metric for component in components)
         for name in scores:
             score, weight = number_in(scores, name), number_in(weights, name) if name in weights else 1.0
             if score is not None and weight is not None:
                 key = system, metric_name(name)
                 self.named.setdefault(key, ExactSum()).add(score * weight)
-                if weight != 1:
+                if weight != 1 or times[name] > 1:
                     self.weighted.add(key)
 
     def named_sums(self) -> Iterator[Printed]:
@@ -190,6 +218,18 @@ class _Reading:
             key = system, name
             ours = self.named[key].value if key in self.weighted else None
             yield Printed(kind="sum", metric=name, value=value, system=system, ours=ours)
+
+
+def _provider_name(provider: object) -> str:
+    return metric_name(
+        provider.get("label") or provider.get("id") if is_object(provider) else provider, "unnamed provider"
+    )
+
+
+def _prompt_name(prompt: object) -> str:
+    """The label of a prompt, or its template, which older versions call `display`: `raw` of a row has values in it."""
+    label = prompt.get("label") or prompt.get("display") or prompt.get("raw") if is_object(prompt) else prompt
+    return metric_name(label, "")[:80].rstrip()
 
 
 def recognizes(head: Head) -> bool:
@@ -262,7 +302,7 @@ def _counts(values: Mapping[str, Any], names: tuple[str, str, str], system: str 
 def _prompts(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event]:
     """The prompts of each provider, with what promptfoo counted."""
     for number, (_, prompt) in enumerate(document.objects(path)):
-        identity = state.system(number, prompt.get("provider"), prompt)
+        identity = state.system(number, prompt.get("provider"), prompt, listed=True)
         metrics = object_in(prompt, "metrics")
         yield from _counts(metrics, ("testPassCount", "testFailCount", "testErrorCount"), identity)
         if (score := number_in(metrics, "score")) is not None:
@@ -283,7 +323,7 @@ def _table(state: _Reading, document: JsonDocument, path: str) -> Iterator[Event
             variables = _texts(head.get("vars"))
             prompts = objects_in(head, "prompts")
             for number, prompt in enumerate(prompts):
-                state.system(number, prompt.get("provider"), prompt)
+                state.system(number, prompt.get("provider"), prompt, listed=True)
         elif key == "body" and document.is_list and not state.has_rows:
             for place, row in document.objects(f"{path}.body"):
                 values = dict(zip(variables, row["vars"] if is_array(row.get("vars")) else (), strict=False))
@@ -339,7 +379,7 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
     )
     system = state.system(index_in(row, "promptIdx"), row.get("provider"), prompt)
     if problem is None:
-        state.add_named(system, object_in(row, "namedScores"), object_in(grading, "namedScoreWeights"))
+        state.add_named(system, object_in(row, "namedScores"), object_in(grading, "namedScoreWeights"), components)
     fields = case_fields(variables)
     about = {"description": test.get("description"), **object_in(test, "metadata")}
     for name, value in about.items():
@@ -419,7 +459,7 @@ def _scores(
         by_metric.setdefault(component.metric or component.type, []).append(component)
     for name, score in object_in(row, "namedScores").items():
         of = [each for each in by_metric.pop(name, []) if each.metric] if name in by_metric else []
-        yield _metric(name, of), _result(score, of)
+        yield _metric(name, of), _result(_mean_of(name, score, of, grading), of)
     for name, of in by_metric.items():
         weights = [each.weight for each in of]
         if not sum(weights):
@@ -429,6 +469,15 @@ def _scores(
         if len(of) == len(values) > 1:
             value = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
         yield _metric(name, of), _result(value, of)
+
+
+def _mean_of(name: str, score: object, of: list[_Component], grading: Mapping[str, Any]) -> object:
+    """The score of a named metric: the mean of its assertions. Versions without weights have their sum."""
+    scores = [number for each in of if (number := number_in(each.data, "score")) is not None]
+    value, total = finite(score), math.fsum(scores)
+    if value is None or len(scores) < max(2, len(of)) or name in object_in(grading, "namedScoreWeights"):
+        return score
+    return total / len(of) if math.isclose(value, total, abs_tol=1e-9) else score
 
 
 def _metric(name: str, of: list[_Component]) -> Metric:
@@ -559,7 +608,7 @@ def _texts(value: object) -> list[str]:
 
 READER = Reader(
     tool=TOOL,
-    version=1,
+    version=2,
     forms=(Form(".json", ("evalId", "results")), Form(".jsonl", ("testCase", "prompt", "provider"))),
     recognizes=recognizes,
     read=read,
