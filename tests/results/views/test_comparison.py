@@ -66,6 +66,15 @@ def test_all_tables_of_a_comparison_have_the_same_axis_and_headers_above_their_c
             assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
+def test_no_axis_goes_beyond_the_largest_difference_there_is() -> None:
+    low, high = run_of(["0.0", "0.01"]), run_of(["1.0", "0.99"])
+    (chart,) = charts(comparison_view(compare(low, high)).sections)
+    assert (chart.difference, chart.reach) == (0.99, 1.0)  # with a margin, the next of 1, 2, 5 would be 2
+    moved = [replace(record, outcome=Score(1.0)) for record in low]
+    (chart,) = charts(drift_view(drift(low, replace(low, records=tuple(moved)))).sections)
+    assert (chart.difference, chart.reach) == (0.995, 1.0)
+
+
 def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
     kinds = [{"kind": str(n % 2)} for n in range(10)]
     (section,) = comparison_view(

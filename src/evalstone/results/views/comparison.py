@@ -61,7 +61,7 @@ TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "equivalent": "go
 
 def comparison_view(comparison: Comparison, front_end: FrontEnd = PYTHON, *, most: int = 3) -> View:
     """Runs compared with the first one. most: how many of the most changed samples to show for each scorer."""
-    reach = reach_of(comparison.scorers)
+    reach = reach_of((line.info.scale, line.result) for line in comparison.scorers)
     sections: list[Section] = []
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
@@ -186,20 +186,20 @@ def difference_cells(
     yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(limits_text, chart=chart))
 
 
-def ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
-    difference = result.difference
-    yield from (abs(end) for end in (difference.estimate, difference.low, difference.high) if end is not None)
+def reach_of(results: Iterable[tuple[float, PairedComparison | UnpairedComparison]]) -> Mapping[float, float]:
+    """The end of the axis for each scale, which no difference exceeds. All tables of a comparison share it, so that
+    their charts are comparable.
 
-
-def reach_of(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
-    """The end of the axis for each scale. All tables of a comparison share it, so that their charts are comparable."""
+    results: Each after the scale of its scorer.
+    """
     farthest: dict[float, float] = {}
-    for line in lines:
-        farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), *ends(line.result))
-    return {scale: rounded_up(end) if end else scale for scale, end in farthest.items()}
+    for scale, result in results:
+        ends = result.difference.estimate, result.difference.low, result.difference.high
+        farthest[scale] = max(farthest.get(scale, 0.0), *(abs(end) for end in ends if end is not None))
+    return {scale: min(_rounded_up(end), scale) if end else scale for scale, end in farthest.items()}
 
 
-def rounded_up(value: float) -> float:
+def _rounded_up(value: float) -> float:
     """The next of 1, 2 or 5 times a power of ten, with a margin for the marker."""
     power = 10.0 ** math.floor(math.log10(value * 1.02))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 1.02)

@@ -10,7 +10,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import clause_of
 from evalstone.report.view import FOOTER, Cell, Column, Section, Tone, View, table, words
 from evalstone.results.run_notes import sample_notes
-from evalstone.results.views.comparison import difference_cells, ends, left_out, never_scored, rounded_up, run_fact
+from evalstone.results.views.comparison import difference_cells, left_out, never_scored, reach_of, run_fact
 
 if TYPE_CHECKING:
     from evalstone.results.drift import DriftResult, ScorerDrift
@@ -34,8 +34,8 @@ def drift_view(result: DriftResult, _: FrontEnd = PYTHON) -> View:
         Column("largest change"),
         words("drift"),
     )
-    reach = max((end for one in result.scorers for end in ends(one.drift.comparison)), default=0.0)
-    rows = [_drift_row(one, rounded_up(reach) if reach else 1.0) for one in result.scorers]
+    reach = reach_of((one.info.scale, one.drift.comparison) for one in result.scorers)
+    rows = [_drift_row(one, reach[one.info.scale]) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
     runs = {"Before": result.before, "Now": result.now}
     return View(

@@ -64,7 +64,8 @@ def compared(runs: Sequence[Run], *, anyway: bool) -> Compared:
     except ConfigError as error:
         return Compared({**_nothing(error), "mismatch": isinstance(error, NotComparable)}, BuiltPairs())
     letters = [*comparison.runs][1:]
-    lines, reach = comparison.scorers, reach_of(comparison.scorers)
+    lines = comparison.scorers
+    reach = reach_of((line.info.scale, line.result) for line in lines)
     of_second = ((line.info_b.signature, line) for line in lines if line.b == "B")
     head = {
         "refused": "",
@@ -89,7 +90,7 @@ def sliced(pairs: Pairs, field: str, keys: Callable[[], Mapping[str, str]]) -> d
         lines, notes = compare_slices(pairs, field, keys())
     except ConfigError as error:
         return _nothing(error)
-    reach = reach_of(lines)
+    reach = reach_of((line.info.scale, line.result) for line in lines)
     letters = dict.fromkeys(letter for letter, _ in pairs)
     return {
         "refused": "",

@@ -16,7 +16,7 @@ import numpy as np
 
 from evalstone.view.indexing.column_store import TABLE, Array, Mask
 
-FORMAT = "view-comparison/5"
+FORMAT = "view-comparison/6"
 NOTHING = -1.0
 """The size of the change of a sample without any difference of scores."""
 Change: TypeAlias = Literal["changed", "different", "regressed", "fixed", "failed", "missing"]
