@@ -266,9 +266,67 @@ def test_commands_for_conversations_with_tools_name_scorers_of_tool_calls(tmp_pa
     assert "--scorer tool_call_f1" in check(path).commands[0]
 
 
+def test_data_without_outputs_get_a_command_that_has_them_answered(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    run = f"evalstone run {path} --target my_app:agent"
+    asked = [{"role": "user", "content": "Where is Bern?"}]
+    for row, scorers in (
+        ({"question": "Where is Bern?"}, ["answer_relevancy"]),
+        ({"prompt": "Where is Bern?", "chosen": "Here.", "rejected": "There."}, ["answer_relevancy"]),
+        ({"input": asked, "ideal": "Here."}, ["factual_correctness", "answer_relevancy", "rouge_l"]),
+        ({"turns": ["Where is Bern?", "And Ada?"]}, ["answer_relevancy"]),
+        (
+            {"question": "Where?", "context": ["Bern."], "answers": {"text": ["Here."], "answer_start": [0]}},
+            ["faithfulness", "context_relevance", "factual_correctness"],
+        ),
+        ({"question": "Where?", "expected_tools": [{"name": "find"}]}, ["trajectory_accuracy", "tool_call_f1"]),
+    ):
+        path.write_text(json.dumps(row))
+        (command,) = check(path).commands
+        assert command.startswith(" --scorer ".join((run, *scorers))), row
+        assert "If a column has the answers, name it" in str(check(path)), row
+    path.write_text(json.dumps({"input": "q", "retrieved": ["a"], "relevant": ["a"]}))
+    assert check(path).commands == (f"evalstone run {path} --scorer precision_at_k",)
+    assert "No sample has an output" not in str(check(path))
+    checked = check([{"metadata": {"a": 1}}])
+    assert "Other scorers" not in str(checked)
+    assert 'Name the columns that have them: map={"input": "COLUMN", "output": "COLUMN"}' in str(checked)
+
+
+def test_columns_without_a_value_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("q,answer,context,reference,topic\nWho?,Ada.,,,\nWhere?,There.,,,\n")
+    checked = check(path, map={"input": "q"})
+    assert [(one.field, one.columns, one.values) for one in checked.fields] == [
+        ("input", ("q",), 2),
+        ("output", ("answer",), 2),
+        ("context", ("context",), 0),
+        ("reference", ("reference",), 0),
+    ]
+    assert [(one.column, one.reason) for one in checked.unread] == [("topic", "empty in every row")]
+    fields = check([{"output": "a", "note": None}], map={"input": "note"}).fields
+    assert [(one.field, one.columns, one.values) for one in fields] == [
+        ("input", ("note",), 0),
+        ("output", ("output",), 1),
+    ]
+
+
+def test_where_the_fields_of_a_chat_come_from_is_said() -> None:
+    checked = check([_chat("{}"), {"input": "q", "output": "a"}])
+    assert "1 sample without context: scorers take the results of tool calls in messages as passages" in checked.remarks
+    (fields,) = (section for section in check([_chat("{}")]).view().sections if section.title == "Fields")
+    assert [row[1].text for row in fields.tables[0].rows] == ["messages", "messages", "messages"]
+    said = [{"role": "assistant", "content": "a"}]
+    (fields,) = (
+        section for section in check([{"input": "q", "output": said}]).view().sections if section.title == "Fields"
+    )
+    assert fields.tables[0].rows[-1][1].text == "input and output"
+    assert check([{"input": "q", "output": "a", "context": ["p"]}]).remarks == ()
+
+
 def test_arguments_of_tool_calls_that_are_no_json_object_are_named() -> None:
     chats = [_chat(arguments) for arguments in ('{"city": "Bern"}', '{"city": "Ber', "Bern", '{"city": 1', "", "[1]")]
-    (remark,) = check([{"id": str(n), **chat} for n, chat in enumerate(chats)]).remarks
+    remark, _ = check([{"id": str(n), **chat} for n, chat in enumerate(chats)]).remarks
     assert remark == (
         "4 × arguments of a tool call that are no JSON object, kept as text; first in sample '1', 'find' was called "
         """with '{"city": "Ber'"""
@@ -276,7 +334,7 @@ def test_arguments_of_tool_calls_that_are_no_json_object_are_named() -> None:
     assert load(chats).notes[0].startswith("4 × arguments of a tool call")
     custom = {"id": "1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     chats[0]["messages"][1]["tool_calls"] = [custom]
-    assert check(chats[:1]).remarks == ()
+    assert not any("arguments" in remark for remark in check(chats[:1]).remarks)
 
 
 @pytest.mark.parametrize("rows", [[{"output": "a"}, {"output": "b", "context": ["p"]}], [{"messages": []}]])

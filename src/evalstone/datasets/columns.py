@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
@@ -350,6 +350,19 @@ class Columns:
         self._reached |= later._reached
         for column, has_words in later._texts.items():
             self._texts[column] = self._texts.get(column, False) or has_words
+
+    def without_values(self, ignored: Collection[str]) -> dict[str, str]:
+        """The columns that have no value in any row, and the field of each; "" for those that are no field.
+
+        ignored: The columns with values that are no field.
+        """
+        mapped = {column: field for field, columns in self.mapping.items() for column in columns}
+        columns = dict.fromkeys(column for shape in self._shapes for column in shape)
+        return {
+            column: mapped.get(column) or field_of(column) or ""
+            for column in columns
+            if column not in self.became and column not in ignored
+        }
 
     def check(self) -> None:
         """Raise DataError if no row had a mapped column, or no column of any row was recognized."""

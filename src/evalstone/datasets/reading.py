@@ -13,6 +13,7 @@ from evalstone._core.files import check_encoding
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import DataFile, find_all
 from evalstone.datasets.rows import RowReader
+from evalstone.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +42,9 @@ class Reading:
         """The files of a source, as `find_all` has them."""
         return find_all(source, self.encoding, self.sheet)
 
-    def reader(self, *, text_cells: bool = False) -> RowReader:
-        """A new reader of rows. text_cells: as for `RowReader`."""
-        return RowReader(self.map, text_cells=text_cells, split=self.split)
+    def reader(self, *, text_cells: bool = False, problems: list[DataError] | None = None) -> RowReader:
+        """A new reader of rows. text_cells and problems: as for `RowReader`."""
+        return RowReader(self.map, text_cells=text_cells, split=self.split, problems=problems)
 
     def options(self) -> list[str]:
         """The options of a command that reads the data in this way."""

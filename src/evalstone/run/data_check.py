@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,14 +17,15 @@ from evalstone._core.json import storable
 from evalstone._core.languages import is_foreign
 from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
+from evalstone.agents.messages import tool_results
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of, similar_field
-from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, find_all, rows_of, standard_input
+from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.other_tools import advising_import, import_command, tool_of
 from evalstone.datasets.own_code import names_code
-from evalstone.datasets.reading import Reading
+from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, table_rows
 from evalstone.errors import DataError, EvalstoneError, JudgeDeclined, MissingDependency
@@ -39,9 +39,11 @@ from evalstone.results.data_check import (
     UnreadColumn,
 )
 from evalstone.results.labels import LabelReader, columns_of_labels, labels_in, may_have_labels
+from evalstone.run.suggested_commands import OF_A_TARGET, SuitedScorers, suggested_commands
 from evalstone.scorers.base import Scorer, is_absent
 from evalstone.scorers.described import built_in
-from evalstone.types import OWN_RUBRIC, SAMPLE_FIELDS, Sample, Skipped, rubric_of
+from evalstone.scorers.registry import parse_scorer
+from evalstone.types import OWN_RUBRIC, SAMPLE_FIELDS, Sample, Skipped, Trajectory, rubric_of
 from evalstone.types.reserved_metadata import RESERVED_METADATA
 from evalstone.types.sample_language import sample_language
 from evalstone.types.samples import LISTS
@@ -50,18 +52,6 @@ A = TypeVar("A")
 MOST_PROBLEMS = 100
 _FIRST = 3
 _PAIRS = 3
-_SUGGESTED = (
-    *("faithfulness", "context_relevance", "factual_correctness", "answer_relevancy", "rouge_l"),
-    *("trajectory_accuracy", "tool_call_accuracy", "precision_at_k"),
-)
-"""The scorers that a command suggests, the most telling first. The lexical judge can answer their questions."""
-_OF_CALLS = ("trajectory_accuracy", "tool_call_f1", "tool_call_accuracy", "no_tool_errors", "faithfulness")
-"""Those that a command suggests for samples with tool calls. The lexical judge can answer their questions."""
-_OF_CALLS_BY_A_MODEL = ("tool_call_appropriateness", "goal_reached")
-"""Those that another command suggests for them."""
-_MOST_SUGGESTED = 3
-_OF_ANY_ANSWER = "toxicity"
-_MODEL = "openai/gpt-5.1"
 _READER = LabelReader(scale=1.0, lower_is_better=False, has_options=False)
 """Reads labels as those of any built-in scorer: which ones can be read doesn't depend on the direction."""
 _LONGEST = 60
@@ -94,7 +84,7 @@ def check(
         ConfigError: As for `load`.
     """
     with advising_import(source):
-        result = _Inspection(map, split, encoding, sheet).of(source)
+        result = _Inspection(Reading(map=map, split=split, encoding=encoding, sheet=sheet)).of(source)
     if not (tool := tool_of(source)):
         return result
     said = f"the file has results of {tool}; to keep their scores, import it"
@@ -126,10 +116,7 @@ class _Shape:
 
 @dataclass
 class _Inspection:
-    map: ColumnMapping | None
-    split: Mapping[str, str] | None
-    encoding: str | None
-    sheet: str | None
+    reading: Reading
     problems: list[DataProblem] = field(default_factory=list[DataProblem])
     n_problems: int = 0
     rows: int = 0
@@ -139,12 +126,16 @@ class _Inspection:
     """Whether a column is a field."""
     with_calls: int = 0
     """The number of samples with tool calls or another trajectory."""
+    with_results: int = 0
+    """The number of samples whose passages are tool results."""
     values: Counter[str] = field(default_factory=Counter[str])
     blanks: Counter[str] = field(default_factory=Counter[str])
     languages: Counter[str] = field(default_factory=Counter[str])
     shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict[tuple[str, ...], _Shape])
     labels: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
     """By column that may have labels, how many it has; None if one of them can't be read."""
+    empty: list[str] = field(default_factory=list[str])
+    """The columns that are no field and have no value."""
     first: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
     notes: Notes = field(default_factory=lambda: Notes("sample"))
 
@@ -160,10 +151,10 @@ class _Inspection:
                 self._add(sample, f"sample {number}")
             path = "" if found.name == IN_MEMORY or not isinstance(source, str | os.PathLike) else os.fspath(source)
             return self._result(_Rows(found.name, iter(()), path=path), found.columns, found.ignored, found.notes)
-        reader = RowReader(self.map, text_cells=found.text_cells, split=self.split, problems=of_fields)
+        reader = self.reading.reader(text_cells=found.text_cells, problems=of_fields)
         try:
-            with phase(f"checking {found.name}", "row") as reading:
-                for place, row in reading.count(found.rows):
+            with phase(f"checking {found.name}", "row") as progress:
+                for place, row in progress.count(found.rows):
                     self.rows += 1
                     self._read(reader, row, place, of_fields)
         except DataError as error:
@@ -179,23 +170,28 @@ class _Inspection:
         if not self.rows and not self.n_problems:
             self._refuse("", DataError("there are no samples"))
         notes = (*found.cautions, *reader.notes(), *self.notes.lines())
-        return self._result(found, reader.columns.became, reader.ignored, notes)
+        empty = reader.columns.without_values(reader.ignored)
+        became = reader.columns.became | {column: name for column, name in empty.items() if name}
+        self.empty = [column for column, name in empty.items() if not name]
+        return self._result(found, became, reader.ignored, notes)
 
     def _opened(self, source: Samples) -> _Rows | Dataset:
         """The rows of the data; a dataset for samples that are made of more than one row each, or aren't rows."""
+        reading = self.reading
         is_file = isinstance(source, str | os.PathLike) and not names_code(source) and Path(source) != Path("-")
-        if isinstance(source, Dataset) or names_code(source) or not (is_file or self.encoding is None is self.sheet):
-            return load(source, map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
+        is_plain = reading.encoding is None is reading.sheet
+        if isinstance(source, Dataset) or names_code(source) or not (is_file or is_plain):
+            return load(source, map=reading.map, split=reading.split, encoding=reading.encoding, sheet=reading.sheet)
         if isinstance(source, str | os.PathLike):
             if Path(source) == Path("-"):
                 return _Rows("stdin", standard_input())
-            files = find_all(os.fspath(source), self.encoding, self.sheet)
+            files = reading.files(os.fspath(source))
             name = escaped(file_name(files, named(os.fspath(source))))
             found = _Rows(name, rows_of(files, self._refuse_row), text_cells=files[0].text_cells)
             if not all(file.can_be_read_again for file in files):
                 return found  # a pipe can be read only once
             if not files[0].cells and is_telemetry(_first_row(files)):
-                return load(source, map=self.map, encoding=self.encoding)
+                return load(source, map=reading.map, encoding=reading.encoding)
             found.encoding = _encoding(files[0]) if files[0].is_text else ""
             found.cautions = tuple(cautions(files))
             found.delimiter, found.path = _delimiter(files[0]), os.fspath(source)
@@ -204,7 +200,7 @@ class _Inspection:
             return _Rows(IN_MEMORY, table_rows(source))
         items = cast("list[Any]", source) if isinstance(source, list | tuple) else []
         if items and is_telemetry(items[0]):
-            return load(source, map=self.map)
+            return load(source, map=reading.map)
         return _Rows(IN_MEMORY, memory_rows(source))
 
     def _refuse_row(self, place: str, error: DataError) -> None:
@@ -247,6 +243,7 @@ class _Inspection:
             self.inputs.add(sample.input, at)
         self.languages[sample_language(sample)] += 1
         self.notes.add_messages(sample.messages, sample.id)
+        self.with_results += sample.context is None and bool(tool_results(sample.messages))
         self.with_calls += bool(sample.trajectory) or any(message.tool_calls for message in sample.messages)
         present: list[str] = []
         values = vars(sample)
@@ -306,7 +303,10 @@ class _Inspection:
             encoding=found.encoding,
             delimiter=found.delimiter,
             fields=tuple(fields),
-            unread=tuple(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
+            unread=(
+                *(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
+                *(UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
+            ),
             problems=tuple(self.problems[:MOST_PROBLEMS]),
             n_problems=self.n_problems,
             complete=self.complete,
@@ -317,10 +317,16 @@ class _Inspection:
             ),
             languages=dict(self.languages.most_common()),
             scorers=tuple(scorers),
-            remarks=tuple(notes),
+            remarks=(*notes, *self._passages()),
             first=tuple(self.first),
             commands=tuple(self._commands(found.path, scorers)),
         )
+
+    def _passages(self) -> Iterator[str]:
+        """Where the passages of samples without a context come from."""
+        if self.with_results:
+            samples = f"{count(self.with_results, 'sample')} without context"
+            yield f"{samples}: scorers take the results of tool calls in messages as passages"
 
     def _scorers(self) -> Iterator[CheckedScorer]:
         if not self.samples or not self.recognized:
@@ -345,39 +351,40 @@ class _Inspection:
                 lacks = lacks or lacking
             yield CheckedScorer(name=one.name, samples=able, judged=bool(one.questions), lacks=lacks)
 
-    def _commands(self, path: str, scorers: Iterable[CheckedScorer]) -> Iterator[str]:
-        able = {one.name: one for one in scorers if one.samples}
-        if not path or path == "-" or self.n_problems or not able:
-            return
-        has_calls = 2 * self.with_calls >= self.samples
-        fit = [name for name in able if 2 * able[name].samples >= self.samples]
-        chosen = [name for name in (_OF_CALLS if has_calls else _SUGGESTED) if name in fit]
-        chosen = chosen[:_MOST_SUGGESTED] or [_OF_ANY_ANSWER if _OF_ANY_ANSWER in able else next(iter(able))]
-        is_foreign_text = 2 * sum(n for name, n in self.languages.items() if is_foreign(name)) > self.samples
+    def _commands(self, path: str, scorers: Iterable[CheckedScorer]) -> Iterable[str]:
+        if not path or path == "-" or self.n_problems or not self.samples:
+            return ()
+        return suggested_commands(
+            path,
+            self.reading,
+            SuitedScorers(
+                n=self.samples,
+                samples={one.name: one.samples for one in scorers if one.samples},
+                with_answers={} if self._has_answers() else dict(self._with_answers()),
+                judged=frozenset(one.name for one in scorers if one.judged),
+                has_calls=2 * self.with_calls >= self.samples,
+                is_foreign=2 * sum(n for name, n in self.languages.items() if is_foreign(name)) > self.samples,
+                has_labels=Path(path).is_file() and self._has_labels(),
+            ),
+        )
 
-        def by_a_model(names: Iterable[str]) -> bool:
-            known = (*_SUGGESTED, *_OF_CALLS)
-            return is_foreign_text or any(able[name].judged and name not in known for name in names)
+    def _has_answers(self) -> bool:
+        return bool(self.values["output"] or self.blanks["output"])
 
-        yield self._command(f"run {shlex.quote(path)}", chosen, by_a_model=by_a_model(chosen))
-        if has_calls and (judged := [name for name in _OF_CALLS_BY_A_MODEL if name in fit]):
-            yield self._command(f"run {shlex.quote(path)}", judged, by_a_model=True)
-        labeled = [name for name in chosen if able[name].judged][:1]
-        if labeled and Path(path).is_file() and self._has_labels():
-            yield self._command(f"calibrate --labels {shlex.quote(path)}", labeled, by_a_model=by_a_model(labeled))
+    def _with_answers(self) -> Iterator[tuple[str, int]]:
+        """How many samples each scorer could score if a target had answered those that it can be asked."""
+        asked = [shape for shape in self.shapes.values() if shape.example.input or shape.example.turns]
+        for name in OF_A_TARGET if self.recognized else ():
+            scorer = parse_scorer(name)
+            able = (shape.samples for shape in asked if not sync.run(_lacking(scorer, _answered(shape.example))))
+            yield name, sum(able)
 
     def _has_labels(self) -> bool:
         """Whether the data have labels of people, and `calibrate` can read all of them."""
-        if self.split is not None or self.encoding is not None or self.sheet is not None:
+        if self.reading != replace(AS_FOUND, map=self.reading.map):
             return False
         counts = [self.labels[column] for column in columns_of_labels([*self.labels])]
         return None not in counts and any(counts)
-
-    def _command(self, start: str, chosen: Iterable[str], *, by_a_model: bool) -> str:
-        reading = Reading(map=self.map, split=self.split, encoding=self.encoding, sheet=self.sheet)
-        options = [*(f"--scorer {name}" for name in chosen), *reading.options()]
-        options += [f"--judge {_MODEL}"] if by_a_model else []
-        return " ".join((f"evalstone {start}", *options))
 
 
 class _Places:
@@ -448,6 +455,12 @@ async def _lacking(scorer: Scorer, sample: Sample) -> str:
     except EvalstoneError as error:
         return "" if asked else _without_name(scorer, str(error))
     return _without_name(scorer, outcome.reason) if isinstance(outcome, Skipped) and not asked else ""
+
+
+def _answered(sample: Sample) -> Sample:
+    """A sample with an answer, and with a tool call if it expects some."""
+    calls = None if sample.expected_trajectory is None else Trajectory.read(["a"])
+    return replace(sample, input=sample.input or "a", output="a", trajectory=calls)
 
 
 def _without_name(scorer: Scorer, reason: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, percent, safe
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting, WordingPart
 from evalstone._core.languages import LANGUAGE_NAMES
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, table, words
 
 if TYPE_CHECKING:
-    from evalstone.results.data_check import DataCheck
+    from evalstone.results.data_check import CheckedField, DataCheck
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 
@@ -25,7 +25,7 @@ def data_check_view(check: DataCheck, front_end: FrontEnd = PYTHON) -> View:
         *_first(check),
         *_samples(check),
         *_scorers(check),
-        *_next(check),
+        *_next(check, front_end),
     )
     return View(check.source, _lead(check), sections, footer=FOOTER)
 
@@ -62,7 +62,7 @@ def _fields(check: DataCheck) -> Iterator[Section]:
     rows = tuple(
         (
             Cell(one.field, "strong"),
-            Cell(", ".join(one.columns) or "other fields", quoted=bool(one.columns)),
+            Cell(", ".join(one.columns) or _origin(one, check), quoted=bool(one.columns)),
             Cell(f"{one.values:,}"),
             Cell(f"{one.blank:,}"),
             Cell(f"{check.samples - one.values - one.blank:,}"),
@@ -70,6 +70,14 @@ def _fields(check: DataCheck) -> Iterator[Section]:
         for one in check.fields
     )
     yield Section("Fields", tables=(table("Fields", columns, rows),), notes=check.remarks)
+
+
+def _origin(one: CheckedField, check: DataCheck) -> str:
+    """What a field without a column follows from."""
+    columns = {other.field: other.columns for other in check.fields}
+    if one.field == "messages":
+        return " and ".join(name for name in ("input", "output") if columns.get(name)) or "other fields"
+    return "messages" if columns.get("messages") else "other fields"
 
 
 def _columns(check: DataCheck) -> Iterator[Section]:
@@ -118,7 +126,7 @@ def _scorers(check: DataCheck) -> Iterator[Section]:
         )
         yield Section("Scorers that can score them", tables=(table("Scorers that can score them", columns, rows),))
     lacking: dict[str, list[str]] = {}
-    for one in check.scorers:
+    for one in check.scorers if able else ():
         if not one.samples and one.lacks:
             lacking.setdefault(one.lacks, []).append(one.name)
     if lacking:
@@ -127,6 +135,26 @@ def _scorers(check: DataCheck) -> Iterator[Section]:
         yield Section("Other scorers", tables=(listed,))
 
 
-def _next(check: DataCheck) -> Iterator[Section]:
-    if check.commands:
-        yield Section("Next", check.commands)
+def _next(check: DataCheck, front_end: FrontEnd) -> Iterator[Section]:
+    notes = tuple(front_end.written(parts) for parts in _missing(check))
+    if check.commands or notes:
+        yield Section("Next", check.commands, notes=notes)
+
+
+def _missing(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
+    """What must be added before scorers can score the samples."""
+    present = {one.field for one in check.fields if one.values or one.blank}
+    if not check.scorers or "output" in present or not all("--target " in one for one in check.commands):
+        return
+    if {"input", "messages", "turns"}.isdisjoint(present):
+        yield (
+            "No scorer can score the samples: they have no input and no output. Name the columns that have them: ",
+            Setting("map", {"input": "COLUMN", "output": "COLUMN"}),
+        )
+        return
+    yield (
+        "No sample has an output, which most scorers need. A target answers the samples; my_app:agent stands for your "
+        "function, and commands, addresses and models are targets, too (docs/targets.md). If a column has the "
+        "answers, name it: ",
+        Setting("map", {"output": "COLUMN"}),
+    )
