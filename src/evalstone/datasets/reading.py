@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalstone._core.declarations import check_argument
@@ -26,17 +26,19 @@ class Reading:
 
     map: ColumnMapping | None = None
     split: Mapping[str, str] | None = None
-    encoding: str | None = None
+    encoding: str | None = field(default=None, compare=False)
     sheet: str | None = None
+    codec: str | None = field(default=None, init=False, repr=False)
+    """The name of the encoding that all its other names stand for."""
 
     def __post_init__(self) -> None:
         RowReader(self.map, split=self.split)  # checks them
         check_encoding(self.encoding)
         check_argument("sheet", self.sheet, str | None)
-        mapping = {field: _plain(columns) for field, columns in (self.map or {}).items()}
+        mapping = {name: _plain(columns) for name, columns in (self.map or {}).items()}
         object.__setattr__(self, "map", mapping or None)
         object.__setattr__(self, "split", dict(self.split or {}) or None)
-        object.__setattr__(self, "encoding", self.encoding and codecs.lookup(self.encoding).name)
+        object.__setattr__(self, "codec", self.encoding and codecs.lookup(self.encoding).name)
 
     def files(self, source: str) -> list[DataFile]:
         """The files of a source, as `find_all` has them."""
@@ -49,16 +51,16 @@ class Reading:
     def options(self) -> list[str]:
         """The options of a command that reads the data in this way."""
         mapped = [
-            (field, [columns] if isinstance(columns, str) else columns) for field, columns in (self.map or {}).items()
+            (name, [columns] if isinstance(columns, str) else columns) for name, columns in (self.map or {}).items()
         ]
-        found = [f"--map {shlex.quote(f'{field}={column}')}" for field, columns in mapped for column in columns]
-        found += [f"--split {shlex.quote(f'{field}={text}')}" for field, text in (self.split or {}).items()]
+        found = [f"--map {shlex.quote(f'{name}={column}')}" for name, columns in mapped for column in columns]
+        found += [f"--split {shlex.quote(f'{name}={text}')}" for name, text in (self.split or {}).items()]
         found += [f"--encoding {shlex.quote(self.encoding)}"] if self.encoding is not None else []
         return found + ([f"--sheet {shlex.quote(self.sheet)}"] if self.sheet is not None else [])
 
     def to_dict(self) -> dict[str, Any]:
         """The value as data."""
-        return {"map": self.map, "split": self.split, "encoding": self.encoding, "sheet": self.sheet}
+        return {"map": self.map, "split": self.split, "encoding": self.codec, "sheet": self.sheet}
 
 
 AS_FOUND = Reading()
