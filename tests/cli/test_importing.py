@@ -108,6 +108,20 @@ def test_a_configuration_has_no_results(evalstone: Evalstone, tmp_path: Path, op
     assert not (tmp_path / "o").exists()
 
 
+def test_a_tilde_without_a_slash_is_part_of_a_name(evalstone: Evalstone, tmp_path: Path):
+    """A shell would have written the folder of another user in full."""
+    (tmp_path / "~nobody.yaml").write_text(CONFIG, "utf-8")
+    done = evalstone("import", "~nobody.yaml", "--out", "~nobody")
+    assert (done.returncode, (tmp_path / "~nobody" / "cases.jsonl").is_file()) == (0, True), done.stderr
+    (tmp_path / "~nobody.jsonl").write_text('{"question": ')
+    done = evalstone("check", "~nobody.jsonl")
+    assert (done.returncode, "not JSON" in done.stdout) == (1, True), done.stderr
+    assert evalstone("init", "~nobody/new", "--kind", "rag").returncode == 0
+    assert evalstone("skill", "install", "~nobody").returncode == 0
+    (tmp_path / "~nobody.py").write_text("def samples():\n    return [{'output': '1'}]\n")
+    assert evalstone("check", "~nobody.py:samples").returncode == 0
+
+
 def test_a_configuration_in_code_is_not_run(evalstone: Evalstone, tmp_path: Path):
     (tmp_path / "promptfooconfig.js").write_text("process.exit(1)", "utf-8")
     done = evalstone("import", "promptfooconfig.js", "--out", "o")

@@ -112,7 +112,7 @@ def find(address: str, what: str) -> Any:
     named = f"{what} {address}"
     here, seen = _PLACE.get() or Place(Path(), [])
     if in_file := _FILE.fullmatch(address):
-        module, name = _loaded(here / Path(in_file[1]).expanduser(), in_file[1], named), in_file[2]
+        module, name = _loaded(here / home_expanded(in_file[1]), in_file[1], named), in_file[2]
         value = _attribute(module, name, named)
     elif in_module := _MODULE.fullmatch(address):
         module, name = _imported(here, in_module[1], named), in_module[2]
@@ -132,7 +132,7 @@ def file_of(address: str) -> str:
     """The file of the module at an address that was found; "" if it has none."""
     address = address.strip()
     if in_file := _FILE.fullmatch(address):
-        return str((folder() / Path(in_file[1]).expanduser()).resolve())
+        return str((folder() / home_expanded(in_file[1])).resolve())
     return _file(sys.modules[address.partition(":")[0]])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from evalstone._core.display import count, safe
+from evalstone._core.files import home_expanded
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs, Value, Values, argument, front_end, option
@@ -63,11 +64,11 @@ def import_(
 
     A configuration of promptfoo becomes a project in the folder --out: evalstone.toml and a dataset.
     """
-    from evalstone.compat.configs.recognition import is_config
+    from evalstone.compat.configs.recognition import config_at
 
-    if is_config(path):
+    if (config := config_at(path)) is not None:
         given = {"--scale": scales, "--name": name, "--tag": tags, "--ledger": ledger, **_requested(outputs)}
-        return _import_config(path, tool, out, [option for option, value in given.items() if value])
+        return _import_config(config, tool, out, [option for option, value in given.items() if value])
     from evalstone.compat.imports.importing import import_results
     from evalstone.ledger.base import DEFAULT_LEDGER
 
@@ -87,7 +88,7 @@ def _requested(outputs: Outputs) -> dict[str, object]:
     return {option: value for option, value in formats.items() if value is not None}
 
 
-def _import_config(path: str, tool: str | None, out: str | None, refused: list[str]) -> int:
+def _import_config(path: Path, tool: str | None, out: str | None, refused: list[str]) -> int:
     """Write the project of a configuration."""
     from evalstone.cli.init import check_free, write_new
     from evalstone.compat.configs.project import project_of
@@ -98,8 +99,8 @@ def _import_config(path: str, tool: str | None, out: str | None, refused: list[s
         raise ConfigError(f"{refused[0]} is for results; {path} is a configuration, which has none")
     if out is None:
         raise ConfigError(f"{path} is a configuration, which becomes a project: name its folder, --out FOLDER")
-    folder = Path(out).expanduser()
-    project = project_of(Path(path).expanduser())
+    folder = home_expanded(out)
+    project = project_of(path)
     check_free(folder, project.files)
     written = write_new(folder, project.files)
     _say_project(folder, project, written)

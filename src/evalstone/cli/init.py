@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 import click
 
 from evalstone._core.display import safe
+from evalstone._core.files import home_expanded
 from evalstone._core.installed import library_command, requirement_elsewhere
 from evalstone.cli import options
 from evalstone.cli.ci import CONFIG, RESULTS
@@ -61,7 +62,7 @@ def init(
 
     They run at once, without a key. Existing files are never changed; lines are added to .gitignore.
     """
-    project = Path(folder).expanduser()
+    project = home_expanded(folder)
     check_free(project, FILES)
     chosen = _asked() if kind is None else kind
     contents = texts(chosen)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
 from evalstone._core.display import safe
+from evalstone._core.files import home_expanded
 from evalstone.cli.completion import FOLDER
 from evalstone.cli.options import Value, argument, option
 from evalstone.cli.output import console
@@ -48,7 +48,7 @@ def install(
     if folder is None:
         places = "; ".join(f"{place} ({agents})" for place, agents in PLACES.items())
         raise ConfigError(absent("folder", f"name the folder in which your agent looks for skills: {places}"))
-    target = Path(folder).expanduser() / NAME
+    target = home_expanded(folder) / NAME
     texts = skill_texts()
     in_the_way = [target / name for name in texts if os.path.lexists(target / name)]
     if in_the_way and not force:

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
+from evalstone._core.files import home_expanded
 from evalstone.errors import DataError
 
 
@@ -17,7 +17,7 @@ def tool_of(source: Any) -> str:
     """The tool whose results a file has, by its content; "" for anything else."""
     if not isinstance(source, str | os.PathLike):
         return ""
-    path = Path(os.fspath(source)).expanduser()
+    path = home_expanded(os.fspath(source))
     try:
         if not path.is_file():
             return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
-from evalstone.compat.configs.config_files import CODE, SCHEME, ConfigFiles, kind_of
+from evalstone.compat.configs.config_files import CODE, DATA, SCHEME, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, rendered
 from evalstone.compat.configs.yaml_files import read_yaml
@@ -154,7 +154,7 @@ class Assertions:
                 return _CODE
             path = self.files.path(value, self.line)
             text = self.files.text(path, self.line)
-            is_data = path.suffix.lower() in (".json", ".yaml", ".yml")
+            is_data = path.suffix.lower() in DATA
             return read_yaml(text, self.files.shown(path)) if is_data else rendered(text.strip(), self.variables)
         return self._filled(value)
 

@@ -14,6 +14,8 @@ MOST_FILES = 10_000
 SCHEME = "file://"
 CODE = frozenset((".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".sh", ".exe", ".bat", ".ps1", ".pl"))
 """The endings of files that are run, which no file of a configuration is."""
+YAML = frozenset((".yaml", ".yml"))
+DATA = YAML | {".json"}
 NOT_TEXT = frozenset(
     (".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".mp3", ".wav", ".mp4", ".xlsx", ".xls")
 )

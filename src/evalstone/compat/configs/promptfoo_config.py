@@ -18,7 +18,7 @@ from typing import Any
 
 from evalstone._core.display import excerpt, quoted
 from evalstone._core.guards import is_array, is_number, is_object
-from evalstone.compat.configs.config_files import CODE, NOT_TEXT, SCHEME, ConfigFiles, kind_of
+from evalstone.compat.configs.config_files import CODE, DATA, NOT_TEXT, SCHEME, YAML, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, rendered
 from evalstone.compat.configs.yaml_files import Items, Table, line_of, read_yaml
@@ -244,7 +244,7 @@ class _Reading:
             for row in _csv(text, self.files.shown(path)):
                 if prompt := row.get("prompt"):
                     yield prompt
-        elif kind in (".yaml", ".yml"):
+        elif kind in YAML:
             value = read_yaml(text, self.files.shown(path))
             yield text if isinstance(value, str) or value is None else json.dumps(value)
         else:
@@ -259,7 +259,7 @@ class _Reading:
             yield from self._provider(each, line_of(value, number) or line_of(self.root, name))
 
     def _provider(self, value: Any, line: int | None) -> Iterator[dict[str, Any]]:
-        if isinstance(value, str) and value.startswith(SCHEME) and kind_of(value) in (".yaml", ".yml", ".json"):
+        if isinstance(value, str) and value.startswith(SCHEME) and kind_of(value) in DATA:
             for path in self.files.paths(value, line):
                 inner = read_yaml(self.files.text(path, line), self.files.shown(path))
                 for each in inner if is_array(inner) else [inner]:
@@ -365,7 +365,7 @@ class _Reading:
             for number, row in enumerate(rows, start=1):
                 value = read_yaml(row, f"{shown}: line {number}")
                 yield from self._cases(Items([value]) if not is_array(value) else value, "tests", line)
-        elif kind in (".json", ".yaml", ".yml"):
+        elif kind in DATA:
             value = read_yaml(text, shown)
             root = value if isinstance(value, Table) else Table()
             if value is not None:
@@ -489,7 +489,7 @@ class _Reading:
 
     def _of_file(self, path: Path, line: int | None) -> str:
         text = self.files.text(path, line)
-        if path.suffix.lower() in (".yaml", ".yml"):
+        if path.suffix.lower() in YAML:
             return as_text(read_yaml(text, self.files.shown(path)))
         return text.strip()
 

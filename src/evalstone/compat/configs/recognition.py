@@ -6,20 +6,19 @@ from pathlib import Path
 
 from evalstone._core.display import named
 from evalstone._core.files import home_expanded
+from evalstone.compat.configs.config_files import CODE, YAML
 from evalstone.compat.imports.reading import head_of
 from evalstone.errors import DataError
 
-YAML = (".yaml", ".yml")
-CODE = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py")
 
+def config_at(path: str) -> Path | None:
+    """The configuration of promptfoo at a path: YAML, or JSON with prompts, providers or tests. None for anything else,
+    such as results.
 
-def is_config(path: str) -> bool:
-    """Whether a file is a configuration of promptfoo: YAML, or JSON with prompts, providers or tests.
-
-    Raises DataError for a configuration that is code: nothing is run.
+    Raises DataError for a configuration that is code, because nothing is run, and for YAML that isn't there.
     """
     file = home_expanded(path)
-    kind = Path(file).suffix.lower()
+    kind = file.suffix.lower()
     if kind in CODE and file.is_file():
         raise DataError(
             f"{named(path)} is code, which isn't run; write the configuration as YAML (promptfoo validate shows it)"
@@ -27,12 +26,11 @@ def is_config(path: str) -> bool:
     if kind in YAML:
         if not file.is_file():
             raise DataError(f"{named(path)} does not exist")
-        return True
+        return file
     if kind != ".json" or not file.is_file():
-        return False
+        return None
     head = head_of(file)
-    return (
-        not head.is_lines
-        and not head.has("results")
-        and (head.has("prompts", "providers") or head.has("prompts", "tests") or head.has("providers", "tests"))
-    )
+    if head.is_lines or head.has("results"):
+        return None
+    parts = [name for name in ("prompts", "providers", "tests") if head.has(name)]
+    return file if len(parts) > 1 else None
