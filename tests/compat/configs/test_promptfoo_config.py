@@ -180,6 +180,32 @@ def test_a_configuration_that_cannot_be_read_is_refused_with_its_line(tmp_path: 
     assert problem in str(error.value)
 
 
+def test_files_of_the_repository_around_a_configuration_are_read(tmp_path: Path):
+    folder = tmp_path / "repository" / "evals" / "tone"
+    folder.mkdir(parents=True)
+    (tmp_path / "secret.csv").write_text("q\n1\n", "utf-8")
+    (tmp_path / "repository" / "tests.csv").write_text("q\nWhy?\n", "utf-8")
+    with pytest.raises(DataError, match="outside of the configuration's folder"):
+        made(folder, HEAD + "tests: file://../../tests.csv")
+    (tmp_path / "repository" / ".git").mkdir()
+    assert [case["input"] for case in cases(made(folder, HEAD + "tests: file://../../tests.csv"))] == ["Why?"]
+    with pytest.raises(DataError, match="outside of the configuration's repository"):
+        made(folder, HEAD + "tests: file://../../../secret.csv")
+
+
+def test_files_of_variables_are_named_from_the_file_of_their_test(tmp_path: Path):
+    for name, text in {
+        "tests/one.yaml": "- vars: ../vars/q.yaml\n- vars: [more.yml]\n- vars: {q: file://text.txt}\n",
+        "tests/more.yml": "q: two\n",
+        "vars/q.yaml": "q: one\n",
+        "text.txt": "three\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    project = made(tmp_path, HEAD + "tests: file://tests/*.yaml")
+    assert [case["input"] for case in cases(project)] == ["one", "two", "three"]
+
+
 def test_products_of_variables_are_limited_before_they_are_made(tmp_path: Path):
     letters = [chr(97 + number) for number in range(10)]
     names = {f"v{number}": letters for number in range(6)}

@@ -1,9 +1,12 @@
-"""The files that a configuration names. They are in its folder: a configuration of somebody else's reads no others."""
+"""The files that a configuration names. They are in its folder, or in the repository around it: a configuration of
+somebody else's reads no others."""
 
 from __future__ import annotations
 
 import glob
+import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from evalstone._core.display import quoted
@@ -38,33 +41,40 @@ class ConfigFiles:
 
     config: Path
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         """Its folder, without links."""
         return self.config.parent.resolve()
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder whose files it may name: the repository around it, or else its own folder."""
+        found = next((each for each in (self.folder, *self.folder.parents) if (each / ".git").exists()), self.folder)
+        return self.folder if found in (Path.home(), Path(found.anchor)) else found
 
     def place(self, line: int | None) -> str:
         """The beginning of an error about a line of the configuration."""
         return f"{self.config}: " + (f"line {line}: " if line else "")
 
     def path(self, reference: str, line: int | None) -> Path:
-        """The file of a reference, such as `file://tests.csv`. Raises DataError if it is outside of the folder."""
+        """The file of a reference, such as `file://tests.csv`. Raises DataError if it is outside of `root`."""
         name = reference.removeprefix(SCHEME)
         try:
             found = (self.folder / name).resolve()
         except (OSError, ValueError, RuntimeError):
             raise DataError(f"{self.place(line)}{quoted(reference)} is no path") from None
-        if not found.is_relative_to(self.folder):
+        if not found.is_relative_to(self.root):
+            where = "folder" if self.root == self.folder else "repository"
             raise DataError(
-                f"{self.place(line)}{quoted(reference)} is outside of the configuration's folder, and isn't read; "
-                "copy it into the folder"
+                f"{self.place(line)}{quoted(reference)} is outside of the configuration's {where}, and isn't read; "
+                "copy it there, and name the copy"
             )
         return found
 
     def paths(self, reference: str, line: int | None) -> list[Path]:
         """The files that a reference names, which may be a pattern such as `file://tests/*.yaml`, in their order.
 
-        Raises DataError if there is none, and for files outside of the folder.
+        Raises DataError if there is none, and for files outside of `root`.
         """
         name = reference.removeprefix(SCHEME)
         if not glob.has_magic(name):
@@ -83,10 +93,10 @@ class ConfigFiles:
         try:
             return file_text(path)
         except OSError as error:
-            raise DataError(f"{self.place(line)}{path.name} can't be read: {error.strerror or error}") from None
+            raise DataError(f"{self.place(line)}{self.shown(path)} can't be read: {error.strerror or error}") from None
         except ConfigError as error:
             raise DataError(self.place(line), error) from None
 
     def shown(self, path: Path) -> str:
-        """The path of a file in the folder."""
-        return path.relative_to(self.folder).as_posix()
+        """The path of a file from the folder."""
+        return Path(os.path.relpath(path, self.folder)).as_posix()

@@ -353,7 +353,19 @@ class _Reading:
         else:
             for path in self.files.paths(reference, line):
                 for test, place, _ in self._in_test_file(path, line):
-                    yield test, f"{self.files.shown(path)}, {place}", line
+                    yield self._from_folder(test, path), f"{self.files.shown(path)}, {place}", line
+
+    def _from_folder(self, test: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+        """A test of a file with its files of variables, whose names start at the folder of that file."""
+        named = test.get("vars")
+        folder = Path(self.files.shown(file)).parent
+        if is_object(named) or named is None or folder == Path():
+            return test
+        paths = [
+            (folder / each.removeprefix(SCHEME)).as_posix() if isinstance(each, str) else each
+            for each in (named if is_array(named) else [named])
+        ]
+        return {**test, "vars": paths}
 
     def _in_test_file(self, path: Path, line: int | None) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
         text, kind, shown = self.files.text(path, line), path.suffix.lower(), self.files.shown(path)
