@@ -167,6 +167,7 @@ def test_what_has_no_counterpart_is_named_with_its_test(tmp_path: Path, assertio
         ("providers: [3]", "line 1: a provider is a name"),
         ("tests:\n- {$ref: '#/none'}", "line 2: $ref: '#/none' is no part of the configuration"),
         ("x: {$ref: '#/x'}", "a $ref refers to itself"),
+        ("\ntests: bad.yaml", "line 2: bad.yaml: test 2: a test is a table"),
         ("[]", "a configuration is a mapping"),
     ],
 )
@@ -176,7 +177,7 @@ def test_a_configuration_that_cannot_be_read_is_refused_with_its_line(tmp_path: 
     (tmp_path / "secret.csv").write_text("q\n1\n", "utf-8")
     (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
     with pytest.raises(DataError) as error:
-        made(folder, text, bad__csv="a,b\n1,2\n3\n")
+        made(folder, text, bad__csv="a,b\n1,2\n3\n", bad__yaml="- {}\n- 3\n")
     assert problem in str(error.value)
 
 
@@ -204,6 +205,27 @@ def test_files_of_variables_are_named_from_the_file_of_their_test(tmp_path: Path
         (tmp_path / name).write_text(text, "utf-8")
     project = made(tmp_path, HEAD + "tests: file://tests/*.yaml")
     assert [case["input"] for case in cases(project)] == ["one", "two", "three"]
+
+
+CODE = '{"assert": [{"type": "javascript", "value": "true"}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("prompts: exec:make\ntests: [{vars: {q: a}}]", "line 2"),
+        (f"prompts: [a]\ntests: [{CODE}]", "test 1, line 3"),
+        ("prompts: [a]\ntests: t.yaml", "t.yaml, test 2"),
+        ("prompts: [a]\ntests:\n- t.jsonl", "t.jsonl, test 2"),
+        ("prompts: [a]\ntests: t.py:make\nscenarios: [{tests: [{vars: {q: a}}]}]", "line 3"),
+        ("prompts: [a]\nscenarios:\n- config: [{}]\n  tests: t.xlsx\ntests: [{vars: {q: a}}]", "line 5"),
+        ("prompts: [a]\nscenarios:\n- tests: t.jsonl", "scenario 1, t.jsonl, test 2"),
+    ],
+)
+def test_a_gap_names_its_test_or_line(tmp_path: Path, text: str, place: str):
+    lines = f'{{"vars": {{"q": "a"}}}}\n\n{CODE}\n'
+    project = made(tmp_path, f"providers: echo\n{text}", t__jsonl=lines, t__yaml=f"- vars: {{q: a}}\n- {CODE}")
+    assert f"- {place}\n" in project.files["not-converted.md"]
 
 
 def test_products_of_variables_are_limited_before_they_are_made(tmp_path: Path):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt, quoted
 from evalstone._core.guards import is_array, is_number, is_object
@@ -124,6 +124,16 @@ def _at(root: Table, reference: str, table: Table, files: ConfigFiles) -> Any:
     return found
 
 
+class _Entry(NamedTuple):
+    """A test as the configuration or one of its files has it."""
+
+    test: Mapping[str, Any]
+    place: str
+    """What gaps call it."""
+    line: int | None
+    """Its line in the configuration, or that of the file that it is in."""
+
+
 @dataclass
 class _Reading:
     files: ConfigFiles
@@ -192,7 +202,7 @@ class _Reading:
                 yield from self._prompt(name, as_text(label), line_of(value, name))
             return
         for number, each in enumerate(value if is_array(value) else [value]):
-            line = line_of(value, number)
+            line = line_of(value, number) or line_of(self.root, "prompts")
             if isinstance(each, str):
                 yield from self._prompt(each, "", line)
             elif is_object(each) and isinstance(text := each.get("raw") or each.get("id"), str):
@@ -281,14 +291,12 @@ class _Reading:
     def _tests(self, default: Mapping[str, Any]) -> Iterator[Test]:
         tests = self.root.get("tests")
         number = 0
-        found: list[tuple[Mapping[str, Any], str, int | None]] = [*self._cases(tests, "tests")]
         scenarios = self.root.get("scenarios")
-        for each in self._scenarios(scenarios):
-            found.append(each)
+        found = [*self._cases(tests, line_of(self.root, "tests")), *self._scenarios(scenarios)]
         if not found and not tests and not scenarios:
             if "redteam" in self.root:
                 raise DataError(f"{self.files.config}: it has no tests; attacks (redteam) aren't generated")
-            found = [(Table(), "the test without variables", None)]
+            found = [_Entry(Table(), "the test without variables", None)]
         for test, place, line in found:
             for one in self._combinations(default, test, place, line):
                 number += 1
@@ -296,7 +304,7 @@ class _Reading:
                     raise DataError(f"{self.files.place(line)}more than {MOST_TESTS:,} tests")
                 yield one
 
-    def _scenarios(self, scenarios: Any) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+    def _scenarios(self, scenarios: Any) -> Iterator[_Entry]:
         for number, scenario in enumerate(scenarios if is_array(scenarios) else [], start=1):
             line = line_of(scenarios, number - 1)
             if isinstance(scenario, str):
@@ -307,20 +315,20 @@ class _Reading:
             if not is_object(scenario):
                 raise DataError(f"{self.files.place(line)}a scenario is a table with config and tests")
             configs, tests = scenario.get("config"), scenario.get("tests")
-            cases = [*self._cases(tests, f"scenario {number}")] if tests else [(Table(), "", line)]
+            cases = [*self._cases(tests, line_of(scenario, "tests"))] if tests else [_Entry(Table(), "", line)]
             for data in configs if is_array(configs) else [Table()]:
                 for test, place, at in cases:
                     merged = {**data, **test}
                     for name in ("vars", "options", "metadata"):
                         merged[name] = {**_table_in(data, name), **_table_in(test, name)}
                     merged["assert"] = [*_items_in(data, "assert"), *_items_in(test, "assert")]
-                    yield merged, f"scenario {number}" + (f", {place}" if place else ""), at
+                    yield _Entry(merged, f"scenario {number}" + (f", {place}" if place else ""), at)
 
-    def _cases(
-        self, tests: Any, what: str, at: int | None = None
-    ) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
-        """The tests of a list, of a file, or of files, with their places and lines."""
-        line = at or line_of(tests) or line_of(self.root, what)
+    def _cases(self, tests: Any, line: int | None, file: str = "") -> Iterator[_Entry]:
+        """The tests of a list, of a file, or of files.
+
+        line: Where the configuration has them. file: The file that they are in, if it isn't the configuration.
+        """
         if isinstance(tests, str):
             yield from self._of_reference(tests, line)
             return
@@ -330,19 +338,20 @@ class _Reading:
                 return
             tests = [tests]
         for number, each in enumerate(tests if is_array(tests) else [], start=1):
-            line = line_of(tests, number - 1) or at
+            at = line if file else line_of(tests, number - 1) or line
             if isinstance(each, str):
-                yield from self._of_reference(each, line)
+                yield from self._of_reference(each, at)
             elif is_object(each) and isinstance(each.get("path"), str) and not {"vars", "assert"} & each.keys():
-                yield from self._of_reference(each["path"], line)
+                yield from self._of_reference(each["path"], at)
             elif is_object(each):
                 description = each.get("description")
                 shown = f" ({excerpt(description)})" if isinstance(description, str) and description else ""
-                yield each, f"test {number}{shown}" + (f", line {line}" if line and at is None else ""), line
+                yield _Entry(each, f"test {number}{shown}" + ("" if file else f", line {at}"), at)
             else:
-                raise DataError(f"{self.files.place(line)}a test is a table with vars and assert, or a file")
+                place = f"{self.files.place(at)}{f'{file}: test {number}: ' if file else ''}"
+                raise DataError(f"{place}a test is a table with vars and assert, or a file")
 
-    def _of_reference(self, reference: str, line: int | None) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+    def _of_reference(self, reference: str, line: int | None) -> Iterator[_Entry]:
         kind = kind_of(reference)
         if "://" in reference.removeprefix(SCHEME):
             self.gaps.add(f"the tests {excerpt(reference)}", "nothing is fetched", f"line {line}")
@@ -352,8 +361,9 @@ class _Reading:
             self.gaps.add(f"the tests {excerpt(reference)}", "save the sheet as CSV", f"line {line}")
         else:
             for path in self.files.paths(reference, line):
-                for test, place, _ in self._in_test_file(path, line):
-                    yield self._from_folder(test, path), f"{self.files.shown(path)}, {place}", line
+                for entry in self._in_test_file(path, line):
+                    test = self._from_folder(entry.test, path)
+                    yield _Entry(test, f"{self.files.shown(path)}, {entry.place}", line)
 
     def _from_folder(self, test: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
         """A test of a file with its files of variables, whose names start at the folder of that file."""
@@ -367,21 +377,21 @@ class _Reading:
         ]
         return {**test, "vars": paths}
 
-    def _in_test_file(self, path: Path, line: int | None) -> Iterator[tuple[Mapping[str, Any], str, int | None]]:
+    def _in_test_file(self, path: Path, line: int | None) -> Iterator[_Entry]:
         text, kind, shown = self.files.text(path, line), path.suffix.lower(), self.files.shown(path)
         if kind == ".csv":
             for number, row in enumerate(_csv(text, shown), start=1):
-                yield self._of_row(row, f"{shown}: row {number}"), f"row {number}", line
+                yield _Entry(self._of_row(row, f"{shown}: row {number}"), f"row {number}", line)
         elif kind == ".jsonl":
-            rows = [row for row in text.splitlines() if row.strip()]
-            for number, row in enumerate(rows, start=1):
-                value = read_yaml(row, f"{shown}: line {number}")
-                yield from self._cases(Items([value]) if not is_array(value) else value, "tests", line)
+            rows = ((number, row) for number, row in enumerate(text.splitlines(), start=1) if row.strip())
+            values = [read_yaml(row, f"{shown}: line {number}") for number, row in rows]
+            tests = [test for value in values for test in (value if is_array(value) else [value])]
+            yield from self._cases(tests, line, shown)
         elif kind in DATA:
             value = read_yaml(text, shown)
             root = value if isinstance(value, Table) else Table()
             if value is not None:
-                yield from self._cases(_dereferenced(value, root, self.files), "tests", line)
+                yield from self._cases(_dereferenced(value, root, self.files), line, shown)
         else:
             raise DataError(f"{self.files.place(line)}{shown}: tests are CSV, JSON, JSONL or YAML")
 
