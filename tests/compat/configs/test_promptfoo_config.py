@@ -228,6 +228,20 @@ def test_a_gap_names_its_test_or_line(tmp_path: Path, text: str, place: str):
     assert f"- {place}\n" in project.files["not-converted.md"]
 
 
+@pytest.mark.parametrize("name", ["tests", "providers", "scenarios"])
+def test_files_that_name_themselves_are_refused(tmp_path: Path, name: str):
+    itself = json.dumps(["file://t.yaml"])
+    with pytest.raises(DataError, match=r"line 2: t.yaml names itself"):
+        made(tmp_path, f"prompts: [a]\n{name}: [file://t.yaml]", t__yaml=itself)
+
+
+@pytest.mark.slow
+def test_files_that_name_files_that_name_files_are_limited(tmp_path: Path):
+    named = {f"t{n}__yaml": json.dumps([f"file://t{n + 1}.yaml"] * 9) for n in range(6)}
+    with pytest.raises(DataError, match="more than 10,000 files"):
+        made(tmp_path, "prompts: [a]\ntests: file://t0.yaml", **named, t6__yaml="[]")
+
+
 def test_products_of_variables_are_limited_before_they_are_made(tmp_path: Path):
     letters = [chr(97 + number) for number in range(10)]
     names = {f"v{number}": letters for number in range(6)}

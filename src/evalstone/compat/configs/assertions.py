@@ -153,9 +153,9 @@ class Assertions:
             if kind_of(value) in CODE:
                 return _CODE
             path = self.files.path(value, self.line)
-            text = self.files.text(path, self.line)
-            is_data = path.suffix.lower() in DATA
-            return read_yaml(text, self.files.shown(path)) if is_data else rendered(text.strip(), self.variables)
+            if path.suffix.lower() in DATA:
+                return self.files.data(path, self.line)
+            return rendered(self.files.text(path, self.line).strip(), self.variables)
         return self._filled(value)
 
     def _filled(self, value: Any) -> Any:

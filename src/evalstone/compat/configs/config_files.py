@@ -8,9 +8,11 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from evalstone._core.display import quoted
 from evalstone._core.files import file_text
+from evalstone.compat.configs.yaml_files import read_yaml
 from evalstone.errors import ConfigError, DataError
 
 MOST_FILES = 10_000
@@ -96,6 +98,10 @@ class ConfigFiles:
             raise DataError(f"{self.place(line)}{self.shown(path)} can't be read: {error.strerror or error}") from None
         except ConfigError as error:
             raise DataError(self.place(line), error) from None
+
+    def data(self, path: Path, line: int | None) -> Any:
+        """The value of a YAML or JSON file. Raises DataError if it can't be read."""
+        return read_yaml(self.text(path, line), self.shown(path))
 
     def shown(self, path: Path) -> str:
         """The path of a file from the folder."""

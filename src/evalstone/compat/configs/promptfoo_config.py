@@ -10,7 +10,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt, quoted
 from evalstone._core.guards import is_array, is_number, is_object
-from evalstone.compat.configs.config_files import CODE, DATA, NOT_TEXT, SCHEME, YAML, ConfigFiles, kind_of
+from evalstone.compat.configs.config_files import CODE, DATA, MOST_FILES, NOT_TEXT, SCHEME, YAML, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, rendered
 from evalstone.compat.configs.yaml_files import Items, Table, line_of, read_yaml
@@ -139,6 +140,9 @@ class _Reading:
     files: ConfigFiles
     gaps: Gaps
     root: Table
+    open_files: list[Path] = field(default_factory=list[Path])
+    """The files that are being read, each named by the one before it."""
+    n_files: int = 0
 
     def config(self) -> Config:
         root = self.root
@@ -191,8 +195,20 @@ class _Reading:
         if isinstance(value, str) and value.startswith(SCHEME):
             line = line_of(self.root, what)
             path = self.files.path(value, line)
-            value = read_yaml(self.files.text(path, line), self.files.shown(path))
+            value = self.files.data(path, line)
         return value if is_object(value) else Table()
+
+    @contextmanager
+    def _opened(self, path: Path, line: int | None) -> Generator[None]:
+        """While what a file names is read. Raises DataError for a file that names itself, and for too many files."""
+        self.n_files += 1
+        if path in self.open_files:
+            raise DataError(f"{self.files.place(line)}{self.files.shown(path)} names itself")
+        if self.n_files > MOST_FILES:
+            raise DataError(f"{self.files.place(line)}more than {MOST_FILES:,} files")
+        self.open_files.append(path)
+        yield
+        self.open_files.pop()
 
     # ---- Prompts ----
 
@@ -271,9 +287,10 @@ class _Reading:
     def _provider(self, value: Any, line: int | None) -> Iterator[dict[str, Any]]:
         if isinstance(value, str) and value.startswith(SCHEME) and kind_of(value) in DATA:
             for path in self.files.paths(value, line):
-                inner = read_yaml(self.files.text(path, line), self.files.shown(path))
-                for each in inner if is_array(inner) else [inner]:
-                    yield from self._provider(each, line)
+                inner = self.files.data(path, line)
+                with self._opened(path, line):
+                    for each in inner if is_array(inner) else [inner]:
+                        yield from self._provider(each, line)
         elif isinstance(value, str):
             yield {"id": value, "line": line}
         elif is_object(value) and isinstance(value.get("id"), str):
@@ -304,25 +321,28 @@ class _Reading:
                     raise DataError(f"{self.files.place(line)}more than {MOST_TESTS:,} tests")
                 yield one
 
-    def _scenarios(self, scenarios: Any) -> Iterator[_Entry]:
+    def _scenarios(self, scenarios: Any, line: int | None = None, file: str = "") -> Iterator[_Entry]:
+        """The tests of scenarios. line, file: as for `_cases`, if they aren't in the configuration."""
         for number, scenario in enumerate(scenarios if is_array(scenarios) else [], start=1):
-            line = line_of(scenarios, number - 1)
+            at = line if file else line_of(scenarios, number - 1)
             if isinstance(scenario, str):
-                for path in self.files.paths(scenario, line):
-                    inner = read_yaml(self.files.text(path, line), self.files.shown(path))
-                    yield from self._scenarios(inner if is_array(inner) else [inner])
+                for path in self.files.paths(scenario, at):
+                    inner = self.files.data(path, at)
+                    with self._opened(path, at):
+                        yield from self._scenarios(inner if is_array(inner) else [inner], at, self.files.shown(path))
                 continue
             if not is_object(scenario):
-                raise DataError(f"{self.files.place(line)}a scenario is a table with config and tests")
+                raise DataError(f"{self.files.place(at)}a scenario is a table with config and tests")
             configs, tests = scenario.get("config"), scenario.get("tests")
-            cases = [*self._cases(tests, line_of(scenario, "tests"))] if tests else [_Entry(Table(), "", line)]
+            of_tests = at if file else line_of(scenario, "tests")
+            cases = [*self._cases(tests, of_tests, file)] if tests else [_Entry(Table(), "", at)]
             for data in configs if is_array(configs) else [Table()]:
-                for test, place, at in cases:
+                for test, place, of_test in cases:
                     merged = {**data, **test}
                     for name in ("vars", "options", "metadata"):
                         merged[name] = {**_table_in(data, name), **_table_in(test, name)}
                     merged["assert"] = [*_items_in(data, "assert"), *_items_in(test, "assert")]
-                    yield _Entry(merged, f"scenario {number}" + (f", {place}" if place else ""), at)
+                    yield _Entry(merged, f"scenario {number}" + (f", {place}" if place else ""), of_test)
 
     def _cases(self, tests: Any, line: int | None, file: str = "") -> Iterator[_Entry]:
         """The tests of a list, of a file, or of files.
@@ -361,9 +381,10 @@ class _Reading:
             self.gaps.add(f"the tests {excerpt(reference)}", "save the sheet as CSV", f"line {line}")
         else:
             for path in self.files.paths(reference, line):
-                for entry in self._in_test_file(path, line):
-                    test = self._from_folder(entry.test, path)
-                    yield _Entry(test, f"{self.files.shown(path)}, {entry.place}", line)
+                with self._opened(path, line):
+                    for entry in self._in_test_file(path, line):
+                        test = self._from_folder(entry.test, path)
+                        yield _Entry(test, f"{self.files.shown(path)}, {entry.place}", line)
 
     def _from_folder(self, test: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
         """A test of a file with its files of variables, whose names start at the folder of that file."""
@@ -474,7 +495,7 @@ class _Reading:
 
     def _loaded(self, reference: str, line: int | None) -> Any:
         path = self.files.path(reference, line)
-        return read_yaml(self.files.text(path, line), self.files.shown(path))
+        return self.files.data(path, line)
 
     def _variables(self, test: Mapping[str, Any], place: str, line: int | None) -> Mapping[str, Any]:
         """The variables of a test, which may be in files."""
@@ -491,7 +512,7 @@ class _Reading:
                 self.gaps.add("vars", "they are made by code, which isn't run", place)
                 continue
             for path in self.files.paths(reference, line):
-                inner = read_yaml(self.files.text(path, line), self.files.shown(path))
+                inner = self.files.data(path, line)
                 if not is_object(inner):
                     raise DataError(f"{self.files.place(line)}{self.files.shown(path)}: vars must be a table")
                 found |= inner
