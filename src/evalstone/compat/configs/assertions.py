@@ -53,8 +53,6 @@ class Converted:
     gradings: list[str] = field(default_factory=list[str])
     """The criteria of `g-eval`, which are those of one scorer of all samples."""
     reference: str | None = None
-    graders: list[Any] = field(default_factory=list[Any])
-    """The providers of the graders, as the configuration has them."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +179,6 @@ class Assertions:
             self.gaps.add(f"{base}: {name}", _APART[name], self.place)
         if assertion.get("rubricPrompt"):
             self.gaps.add(f"{base}: rubricPrompt", "the prompt of the judge is evalstone's", self.place)
-        if assertion.get("provider"):
-            self.into.graders.append(assertion["provider"])
         text = as_text(value)
         if base in CRITERIA:
             if not text.strip():

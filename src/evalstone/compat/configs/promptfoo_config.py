@@ -155,15 +155,15 @@ class _Reading:
         description = root.get("description")
         repeat = _table_in(root, "evaluateOptions").get("repeat", 1)
         return Config(
-            self.files,
-            self.gaps,
-            description if isinstance(description, str) else "",
-            tuple(f"{name}={as_text(value)}" for name, value in tags.items()) if is_object(tags) else (),
-            prompts or [Prompt("", "{{prompt}}", "the default prompt")],
-            [*self._providers()],
-            tests,
-            repeat if isinstance(repeat, int) and repeat > 0 else 1,
-            options.get("provider") or default.get("provider"),
+            files=self.files,
+            gaps=self.gaps,
+            description=description if isinstance(description, str) else "",
+            tags=tuple(f"{name}={as_text(value)}" for name, value in tags.items()) if is_object(tags) else (),
+            prompts=prompts or [Prompt("", "{{prompt}}", "the default prompt")],
+            providers=[*self._providers()],
+            tests=tests,
+            repeat=repeat if isinstance(repeat, int) and repeat > 0 else 1,
+            grader=options.get("provider") or default.get("provider"),
         )
 
     def _settings(self, default: Mapping[str, Any]) -> None:
@@ -184,9 +184,6 @@ class _Reading:
                 self.gaps.add(f"options.{name}", "it is code, which isn't run: answers are scored as they are", place)
             elif name not in ("provider", "prefix", "suffix", "disableVarExpansion", "disableDefaultAsserts", "repeat"):
                 self.gaps.add(f"options.{name}", "this setting isn't taken over", place)
-        for name in ("provider", "providers", "prompts"):
-            if test.get(name) and place != "defaultTest":
-                self.gaps.add(f"{name} of a test", "every test is for all prompts and providers", place)
         if test.get("assertScoringFunction"):
             self.gaps.add("assertScoringFunction", "it is code, which isn't run", place)
 
@@ -449,10 +446,14 @@ class _Reading:
         self, default: Mapping[str, Any], test: Mapping[str, Any], place: str, line: int | None
     ) -> Iterator[Test]:
         self._options(test, place)
+        for name in ("provider", "providers", "prompts"):
+            if test.get(name):
+                self.gaps.add(f"{name} of a test", "every test is for all prompts and providers", place)
         options = {**_table_in(default, "options"), **_table_in(test, "options")}
         variables = {**self._variables(default, "defaultTest", None), **self._variables(test, place, line)}
-        keep = options.get("disableDefaultAsserts") is True
-        assertions = [*([] if keep else self._assertions(default, None)), *self._assertions(test, line)]
+        assertions = self._assertions(test, line)
+        if options.get("disableDefaultAsserts") is not True:
+            assertions = [*self._assertions(default, None), *assertions]
         threshold = test["threshold"] if test.get("threshold") is not None else default.get("threshold")
         output = test.get("providerOutput")
         choices = {name: self._values(name, value, options, place, line) for name, value in variables.items()}
@@ -464,16 +465,16 @@ class _Reading:
             self.gaps.add("options.repeat", "trials are for all samples: trials = N, or --trials N", place)
         for values in product(*choices.values()):
             yield Test(
-                place,
-                line,
-                self._filled(dict(zip(choices, values, strict=True)), place),
-                assertions,
-                as_text(test.get("description")),
-                float(threshold) if is_number(threshold) else None,
-                as_text(output) if output not in (None, "") else None,
-                {**_table_in(default, "metadata"), **_table_in(test, "metadata")},
-                as_text(options.get("prefix")),
-                as_text(options.get("suffix")),
+                place=place,
+                line=line,
+                variables=self._filled(dict(zip(choices, values, strict=True)), place),
+                assertions=assertions,
+                description=as_text(test.get("description")),
+                threshold=float(threshold) if is_number(threshold) else None,
+                output=as_text(output) if output not in (None, "") else None,
+                metadata={**_table_in(default, "metadata"), **_table_in(test, "metadata")},
+                prefix=as_text(options.get("prefix")),
+                suffix=as_text(options.get("suffix")),
             )
 
     def _assertions(self, test: Mapping[str, Any], line: int | None) -> list[Any]:

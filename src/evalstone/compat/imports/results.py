@@ -84,15 +84,7 @@ class Result(NamedTuple):
     printed numbers."""
 
     @classmethod
-    def of(
-        cls,
-        value: object,
-        reason: object = "",
-        *,
-        evidence: Any = (),
-        judged: Judged | None = None,
-        seconds: float = 0.0,
-    ) -> Result:
+    def of(cls, value: object, reason: object = "", *, evidence: Any = (), judged: Judged | None = None) -> Result:
         """The result for a value as a file has it: a number, or true and false, which are 1 and 0. Anything else,
         also NaN, is a failure of its kind, never a 0."""
         number, problem = value, None
@@ -100,7 +92,7 @@ class Result(NamedTuple):
             number, problem = _number_of(value)
         text = reason if isinstance(reason, str) else ""
         kept = storable(evidence) if evidence else evidence
-        return cls(number, problem, text, kept, judged, seconds)
+        return cls(number, problem, text, kept, judged)
 
 
 def _number_of(value: object) -> tuple[float | None, Failed | None]:
