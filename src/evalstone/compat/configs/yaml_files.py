@@ -22,6 +22,8 @@ MOST_DEEP = 100
 _STANDARD = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(?:0b[01][01_]*|0o[0-7][0-7_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|[0-9][0-9_]{0,300})")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?")
+_PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2})")
+"""A character beyond 16 bits as JSON escapes it, which libyaml doesn't read."""
 _CONSTANTS = {"": None, "~": None, "true": True, "false": False, "null": None}
 
 
@@ -86,7 +88,7 @@ def read_yaml(text: str, place: str) -> Any:
     reading = _Reading(place)
     try:
         # In Python, PyYAML takes a question mark within braces for a key.
-        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in yaml.parse(_PAIR.sub(_whole, text), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             reading.take(type(event).__name__, event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -96,6 +98,12 @@ def read_yaml(text: str, place: str) -> Any:
     except RecursionError:
         raise DataError(f"{place}: nested too deeply") from None
     return reading.value
+
+
+def _whole(pair: re.Match[str]) -> str:
+    """The escape of a character that is escaped as a pair."""
+    number = 0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00
+    return f"{pair[1]}\\U{number:08x}"
 
 
 def _library() -> Any:
