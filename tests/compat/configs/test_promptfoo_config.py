@@ -242,6 +242,24 @@ def test_files_that_name_files_that_name_files_are_limited(tmp_path: Path):
         made(tmp_path, "prompts: [a]\ntests: file://t0.yaml", **named, t6__yaml="[]")
 
 
+def test_providers_that_are_the_same_here_are_one_target(tmp_path: Path):
+    project = made(
+        tmp_path,
+        """\
+prompts: ['{{q}}']
+providers:
+- {id: openai:gpt-5.1, label: first, config: {tools: [a], temperature: 1}}
+- {id: openai:gpt-5.1, label: second, config: {tools: [b], temperature: 1}}
+- {id: openai:gpt-5.1, label: third, config: {temperature: 0}}
+tests: [{vars: {q: Why?}}]
+""",
+    )
+    assert [target["name"] for target in settings(project)["experiment"]["targets"]] == ["first", "third"]
+    assert "the provider second: with what is taken over of it, it is the same as first, which is asked once" in (
+        project.gaps
+    )
+
+
 def test_products_of_variables_are_limited_before_they_are_made(tmp_path: Path):
     letters = [chr(97 + number) for number in range(10)]
     names = {f"v{number}": letters for number in range(6)}

@@ -237,6 +237,11 @@ class _Making:
                 if made is not None:
                     label = as_text(provider.get("label")) or identity
                     name = " · ".join(filter(None, (label, prompt.label if len(prompts) > 1 else "")))
+                    same = next((each["name"] for each in targets if _distinct(each) == _distinct(made)), None)
+                    if same is not None:
+                        why = f"with what is taken over of it, it is the same as {same}, which is asked once"
+                        self.gaps.add(f"the provider {name}", why, place)
+                        continue
                     targets.append({"name": _unique(" ".join(name.split())[:80], targets), **made})
         return targets
 
@@ -417,6 +422,11 @@ def _graders(assertions: Sequence[Any]) -> list[Any]:
             found += [each["provider"]] if each.get("provider") else []
             found += _graders(each["assert"]) if is_array(each.get("assert")) else []
     return found
+
+
+def _distinct(target: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a target another one: two that only differ in the rest are one system."""
+    return {name: value for name, value in target.items() if name not in ("name", "api_key", "headers")}
 
 
 def _unique(name: str, targets: Sequence[Mapping[str, Any]]) -> str:

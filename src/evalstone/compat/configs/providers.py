@@ -21,7 +21,7 @@ _FORMS = ("chat", "completion", "messages", "responses")
 """What may be between a provider and its model. The form of a request is evalstone's."""
 _NO_MODELS = frozenset(
     (
-        *("embedding", "embeddings", "image", "moderation", "assistant", "realtime", "video", "speech"),
+        *("embedding", "embeddings", "image", "moderation", "assistant", "realtime", "video", "speech", "live"),
         *("transcription", "agents", "chatkit", "codex", *_FORMS),
     )
 )
