@@ -300,6 +300,12 @@ def test_a_folder_is_refused_with_what_it_contains(tmp_path: Path) -> None:
 BROKEN = [
     ("d.jsonl", LINE + '{"input": "q\x1b", }\n', "line 2, column 13: not JSON (Invalid control character at): '{"),
     ("d.jsonl", LINE + "[1]\n", "line 2: a row must be an object, not list: [1]"),
+    ("d.jsonl", '[{"output": "a"}, {"output": "b"}]', "; a list of rows belongs into a .json file"),
+    (
+        "d.jsonl",
+        '[\n {"output": "a"}\n]\n',
+        "line 1: a JSON array begins here, but each line must be an object; give the file a name that ends with .json",
+    ),
     ("d.jsonl", LINE + '\n{"output": [1]}', "line 3: output must be text, not list: [1]"),
     ("d.jsonl", "[" * 100_000, "line 1: nested too deeply"),
     ("d.jsonl", '{"n": ' + "1" * 5000 + "}", "line 1: not JSON (Exceeds the limit"),

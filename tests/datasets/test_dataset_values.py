@@ -243,6 +243,9 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
     }
 
 
+SAID = {"role": "assistant", "content": "a"}
+
+
 @pytest.mark.parametrize(
     ("row", "text"),
     [
@@ -252,6 +255,11 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
         ({"inputs": {"a": {"b": "1"}}}, 'choose one of these with map={"input": "inputs.a"}'),
         ({"outputs": {"a": "1", "b": ["2"]}}, 'choose one of these with map={"output": "outputs.a"}'),
         ({"outputs": {"a": [2], "b": "1"}}, 'choose one of these with map={"output": "outputs.b"}'),
+        (
+            {"response": {"status_code": 200, "request_id": "r", "body": {"choices": [{"message": SAID}]}}},
+            'choose one of these with map={"output": "response.body"}',
+        ),
+        ({"outputs": {"a": "r1", "b": "In Bern.", "c": [2]}}, 'choose one of these with map={"output": "outputs.b"}'),
         ({"outputs": {"a": [2], "b": [1]}}, "not an object with a, b (to leave the column out"),
         ({"context": 5}, "context must be a list of passages, not int: 5"),
         ({"context": ["a", 5]}, "passage 2 must be text or an object with text, page_content, content or chunk, not 5"),

@@ -11,6 +11,7 @@ import pandas
 import pytest
 
 from evalstone import ConfigError, DataError, Sample, check, load
+from evalstone.datasets.other_tools import IN_NO_FILE
 from evalstone.results import DataCheck
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.run.data_check import MOST_PROBLEMS
@@ -35,7 +36,7 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     broken, short, twice = (one.message for one in checked.problems)
     assert "must be a complete list" in broken
     assert short.startswith("6 cells for 7 columns")
-    assert twice == "its ID is already used by line 2"
+    assert twice.startswith("its ID is already used by line 2; ")
     assert (checked.rows, checked.samples, checked.n_problems, checked.passed) == (4, 2, 3, False)
     assert (checked.encoding, checked.delimiter, checked.complete, checked.commands) == ("UTF-8", ";", True, ())
 
@@ -131,7 +132,7 @@ def test_a_column_whose_values_are_no_state_says_what_one_is(others: list[Any]) 
     ("column", "field"),
     [
         *((name, "output") for name in ("anwser", "my_answer", "llmResponse", "Final Answer Text", "Model Resp", "A")),
-        *((name, "context") for name in ("context_1", "Kontext", "retrieved_docs", "sourceDocuments", "Ctx", "Doc 1")),
+        *((name, "context") for name in ("context_1", "Kontext", "retrieved_docs", "sourceDocs", "Ctx", "Doc 1")),
         *(
             (name, "reference")
             for name in ("Gold Ans", "golden response", "Expected Ans", "SME answer", "GT", "gt_answer")
@@ -311,6 +312,39 @@ def test_columns_without_a_value_are_shown(tmp_path: Path) -> None:
     ]
 
 
+def test_texts_inside_objects_are_named_with_their_paths() -> None:
+    labeled: dict[str, Any] = {"id": 1, "data": {"question": "Where?", "answer": "There."}, "annotations": []}
+    (problem,) = check([labeled]).problems
+    assert problem.message.endswith('for example map={"input": "data.question", "output": "data.answer"}')
+    found = check([labeled], map={"input": "data.question", "output": "data.answer"}).samples
+    assert found == 1
+    checked = check([{"request": "Where?", "result": {"answer": "There.", "seconds": 1}}])
+    assert checked.unread[0].reason.endswith("; if result.answer is the output, map it to that")
+    assert check([{"input": "q", "output": "a", "result": {"answer": "b"}}]).unread[0].reason.endswith("the metadata")
+
+
+def test_a_repeated_id_says_how_to_leave_out_a_column_that_has_no_ids() -> None:
+    rows = [{"id": "a", "output": "b"}] * 2
+    (problem,) = check(rows).problems
+    assert problem.message.endswith('already used by item 1; if the column has no IDs, leave it out: map={"id": ""}')
+    assert check(rows, map={"id": ""}).passed
+    (problem,) = check([Sample(id="a", output="b")] * 2).problems
+    assert problem.message.endswith("already used by item 1")
+
+
+def test_rows_of_results_of_promptfoo_say_how_to_keep_their_scores(tmp_path: Path) -> None:
+    results: dict[str, Any] = {"evalId": "e", "results": {"version": 3, "results": []}}
+    for source in (results, [results]):
+        assert check(source).remarks == (IN_NO_FILE,)
+        with pytest.raises(DataError, match=r"these are results of promptfoo.*evalstone import FILE"):
+            load(source)
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(results))
+    with pytest.raises(DataError, match=f"evalstone import {path}") as caught:
+        load(path)
+    assert "FILE" not in str(caught.value)
+
+
 def test_where_the_fields_of_a_chat_come_from_is_said() -> None:
     checked = check([_chat("{}"), {"input": "q", "output": "a"}])
     assert "1 sample without context: scorers take the results of tool calls in messages as passages" in checked.remarks
@@ -361,6 +395,9 @@ def test_a_file_without_a_known_column_says_how_to_map_one() -> None:
     rows = [{"nr": 1, "kind": "geo", "frage": "Who was Ada?", "antwort": "Mathematician", "quelle": "A page on Ada."}]
     (problem,) = check([{"nr": 2}, *rows]).problems
     assert problem.message.endswith('for example map={"input": "frage", "output": "antwort"}')
+    (problem,) = check([{"Vraag": "Wie?", "Réponse": "Ada", "Kontext": "Ada."}]).problems
+    mapped = 'for example map={"input": "Vraag", "output": "Réponse", "context": "Kontext"}'
+    assert problem.message.endswith(mapped)
     (problem,) = check([{"nr": 1, "when": "2026-01-02"}]).problems
     assert problem.message.endswith("map a column to a field with map")
     (problem,) = check([{"nr": 1, "said": "Not a word."}]).problems

@@ -283,7 +283,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     problem = f"must be text or have it under a name of {field}, not an object with {shortlist(value)}"
     if not readable:
         raise DataError(problem)
-    raise DataError(problem, "; choose one of these with ", Setting("map", {field: f"{column}.{readable[0]}"}))
+    chosen = min(readable, key=lambda key: _doubt(value[key]))
+    raise DataError(problem, "; choose one of these with ", Setting("map", {field: f"{column}.{chosen}"}))
 
 
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:
@@ -301,6 +302,13 @@ def _is_readable(value: Any, field: str) -> bool:
         return read_text(value, field, "").text is not None
     except DataError:
         return False
+
+
+def _doubt(value: Any) -> int:
+    """How little a value looks like the text of a field: a number is more likely a status, and a word an ID."""
+    if is_object(value) or is_array(value):
+        return 1
+    return 0 if isinstance(value, str) and " " in value.strip() else 2 if isinstance(value, str) else 3
 
 
 def _remembered(items: list[Any]) -> list[Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
 from evalstone._core.front_ends import Setting
-from evalstone._core.guards import is_list, is_mapping
+from evalstone._core.guards import is_list, is_mapping, is_object
 from evalstone._core.literals import written_value
 from evalstone._core.names import normal
 from evalstone.errors import ConfigError, DataError, Problem, invalid, unknown
@@ -44,7 +45,10 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("retrieval_context",),
         ("context",),
         ("retrieved_contexts", "retrieved_context", "contexts"),
-        ("documents", "passages", "data_list", "chunks", "ctxs", "retrieved_documents"),
+        (
+            *("documents", "passages", "data_list", "chunks", "ctxs", "retrieved_documents", "source_documents"),
+            "source_nodes",
+        ),
     ),
     "reference": (
         ("reference",),
@@ -114,12 +118,15 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SHORT = {
     word: name
     for name, words in (
-        ("answer", ("a", "ans", "reply")),
+        ("answer", ("a", "ans", "reply", "antwort", "respuesta", "reponse", "risposta", "resposta", "antwoord")),
         ("response", ("resp",)),
-        ("prediction", ("pred",)),
-        ("question", ("q", "ques")),
-        ("context", ("ctx", "doc", "docs", "evidence")),
-        ("reference", ("gt", "ref", "truth")),
+        ("prediction", ("pred", "hypothesis")),
+        ("question", ("q", "ques", "frage", "pregunta", "domanda", "pergunta", "vraag")),
+        (
+            "context",
+            ("ctx", "doc", "docs", "nodes", "evidence", "snippet", "snippets", "kontext", "contexto", "contesto"),
+        ),
+        ("reference", ("gt", "ref", "truth", "solution", "referenz", "referencia")),
     )
     for word in words
 }
@@ -179,12 +186,20 @@ def field_of(column: str) -> str | None:
 def similar_field(column: str) -> str | None:
     """The field of a name like that of a column, or of its last word: `my_answer`, `contextText`, `context_1`. A right
     answer is the reference: `Gold Ans`."""
-    spelled = (match[0].lower() for match in _WORD.finditer(column))
+    plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()  # réponse: reponse
+    spelled = (match[0].lower() for match in _WORD.finditer(plain))
     words = [_SHORT.get(word, word) for word in spelled if word != "text"]
     if words and words[-1] != "id" and (known := field_of(words[-1])) is not None:
         return "reference" if known == "output" and not _OF_REFERENCES.isdisjoint(words) else known
     names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
     return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
+
+
+def inner_fields(column: str, value: object) -> Iterator[tuple[str, str]]:
+    """The dotted paths of texts in an object that are named like fields, each with the field: `data.answer`."""
+    for key, inner in value.items() if is_object(value) else ():
+        if isinstance(inner, str) and (known := similar_field(key)) in _EXAMPLES:
+            yield f"{column}.{key}", known
 
 
 def unknown_field(name: str) -> Problem:
@@ -246,6 +261,8 @@ class Columns:
         """Whether a column is a field with content, or the metadata."""
         self._texts: dict[str, bool] = {}
         """While no column is recognized, those with texts, and whether one has several words."""
+        self._inner: dict[str, str] = {}
+        """While no column is recognized, the paths of texts in objects that are named like fields, and these fields."""
 
     def choose(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
         """The cell of each field that has one. Missing values (None) are ignored.
@@ -286,7 +303,7 @@ class Columns:
 
     def _plan(self, present: tuple[str, ...]) -> Plan:
         if not self.mapping:
-            _check_samples(present)
+            check_samples(present)
         plan: list[tuple[str, tuple[str, ...]]] = []
         for field, claimed in claims(present).items():
             free = [claim for claim in claimed if claim[1] not in self.mapped]
@@ -321,6 +338,8 @@ class Columns:
         for column, value in cells.items():
             if isinstance(value, str) and any(map(str.isalpha, value)) and field_of(column) is None:
                 self._texts[column] = self._texts.get(column, False) or " " in value.strip()
+            for path, name in inner_fields(column, value):
+                self._inner.setdefault(path, name)
 
     def _example(self) -> Setting:
         """A mapping of columns that have texts: those whose names are like a field's; without an input or an output
@@ -336,6 +355,8 @@ class Columns:
                 of_field["output"] = texts[0 if asked is None else asked]
             else:
                 of_field |= {"input": texts[asked], "output": texts[asked + 1]}
+        for path, name in self._inner.items():
+            of_field.setdefault(name, path)
         return Setting("map", {name: named(of_field[name]) for name in _EXAMPLES if name in of_field})
 
     def forget(self) -> None:
@@ -350,6 +371,7 @@ class Columns:
         self._reached |= later._reached
         for column, has_words in later._texts.items():
             self._texts[column] = self._texts.get(column, False) or has_words
+        self._inner |= {path: name for path, name in later._inner.items() if path not in self._inner}
 
     def without_values(self, ignored: Collection[str]) -> dict[str, str]:
         """The columns that have no value in any row, and the field of each; "" for those that are no field.
@@ -376,7 +398,7 @@ class Columns:
             parts = (
                 f"no column is recognized (columns: {shortlist(columns)}); input, output, context, reference, messages "
                 "or turns is needed; map a column to a field",
-                *((", for example ", self._example()) if self._texts else (" with ", Setting("map"))),
+                *((", for example ", self._example()) if self._texts or self._inner else (" with ", Setting("map"))),
             )
             raise DataError(Problem(parts, "unrecognized", known=tuple(columns)))
 
@@ -385,18 +407,19 @@ _MESSAGES = (
     "each row is a message, and a sample is a conversation; save the messages of each conversation as a list in one "
     "column, messages"
 )
+RESULTS_OF_PROMPTFOO = "these are results of promptfoo, whose rows are in results.results"
 _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
     **dict.fromkeys((("role", "content"), ("role", "parts"), ("from", "value"), ("type", "content")), _MESSAGES),
     ("title", "paragraphs"): (
         "each row is an article of SQuAD, and a sample is a question; save a row for each question, with its context "
         "and its answers"
     ),
-    ("evalId", "results"): ("these are results of promptfoo, whose rows are in results.results"),
+    ("evalId", "results"): RESULTS_OF_PROMPTFOO,
 }
 """Columns of rows that are no samples, and what the rows are."""
 
 
-def _check_samples(columns: tuple[str, ...]) -> None:
+def check_samples(columns: tuple[str, ...]) -> None:
     """Raise DataError for a row that is known to be something else than a sample."""
     if {"sample_id", "scorer", "outcome"} <= set(columns):
         raise DataError(

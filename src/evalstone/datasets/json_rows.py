@@ -21,7 +21,9 @@ from evalstone.errors import DataError, of_another_type
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
 _NUMBER = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(NaN|-?Infinity|-?(?<!\d)\d++[.eE][\d.eE+-]*+)', re.DOTALL)
 _BLANK = re.compile(r"[ \t\n\r]*+")
+_ARRAY = re.compile(r"\s*\[\s*(\{|$)")
 _LONGEST_TOKEN = 16
+_AN_ARRAY = "a JSON array begins here, but each line must be an object; give the file a name that ends with .json"
 
 
 def json_lines(pieces: Iterable[str], first: int = 1, refused: Refused | None = None) -> Rows:
@@ -36,10 +38,14 @@ def json_lines(pieces: Iterable[str], first: int = 1, refused: Refused | None = 
             continue
         try:
             row = _line_value(line, number, limit)
-        except DataError as error:
+        except DataError as caught:
+            is_array = number == first and _ARRAY.match(line) is not None
+            error = DataError(f"line {number}: {_AN_ARRAY}") if is_array else caught
             if refused is None:
-                raise
+                raise error from None
             refused(f"line {number}", _without(f"line {number}", error))
+            if is_array:
+                return
             continue
         yield f"line {number}", row
 

@@ -10,7 +10,10 @@ from importlib import import_module
 from typing import Any, cast
 
 from evalstone._core.files import home_expanded
+from evalstone.datasets.columns import RESULTS_OF_PROMPTFOO
 from evalstone.errors import DataError
+
+IN_NO_FILE = "saved as a file, they are imported with their scores: evalstone import FILE, or import_results('FILE')"
 
 
 def tool_of(source: Any) -> str:
@@ -38,10 +41,14 @@ def advising_import(source: Any) -> Generator[None]:
     try:
         yield
     except DataError as error:
-        if not error.advice and (tool := tool_of(source)):
+        if error.advice:
+            raise
+        if tool := tool_of(source):
             path = os.fspath(cast("str", source))
             error.advised(
                 f"it has results of {tool}: {import_command(path)}, or import_results({path!r}), makes runs of them, "
                 "with their scores"
             )
+        elif RESULTS_OF_PROMPTFOO in error.problem:
+            error.advised(IN_NO_FILE)
         raise

@@ -239,7 +239,9 @@ class RowReader:
     def _read(self, row: object, where: str) -> Sample:
         try:
             if not is_mapping(row):
-                raise DataError(invalid("a row", "an object", row, f"{type(row).__name__}: {excerpt(row)}"))
+                problem = invalid("a row", "an object", row, f"{type(row).__name__}: {excerpt(row)}")
+                is_rows = is_array(row) and bool(row) and all(map(is_object, row))
+                raise DataError(problem, "; a list of rows belongs into a .json file" if is_rows else "")
             if not row.keys().isdisjoint(_OF_TRACES) and is_telemetry(row):
                 raise _placed(where, "a trace among samples; keep them in files of their own")
             return self._sample(row)

@@ -14,7 +14,7 @@ from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.names import normal
 from evalstone.datasets.arrow import arrow_rows
 from evalstone.datasets.cells import native
-from evalstone.datasets.columns import CONTENT, claims, field_of
+from evalstone.datasets.columns import CONTENT, check_samples, claims, field_of
 from evalstone.datasets.row_labels import count_rows, label_columns, label_name
 from evalstone.errors import DataError, invalid
 from evalstone.types import Sample
@@ -106,6 +106,7 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
             raise DataError("nested too deeply") from None
         rows = rows_in(entries)
         if rows is None:
+            check_samples(tuple(map(str, entries)))
             names = shortlist(map(str, entries)) or "nothing"
             raise DataError(f"{expected}, not one object with {names}; pass one of its entries")
         yield from rows

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.display import count, escaped, joined, named, safe
 from evalstone._core.files import encoding_of
+from evalstone._core.front_ends import Setting
 from evalstone._core.json import storable
 from evalstone._core.languages import is_foreign
 from evalstone._core.phases import phase
@@ -20,10 +21,18 @@ from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.messages import tool_results
 from evalstone.agents.notes import Notes
 from evalstone.datasets import Dataset, Samples, load
-from evalstone.datasets.columns import BY_VALUE, FIELD_NAMES, ColumnMapping, field_of, similar_field
+from evalstone.datasets.columns import (
+    BY_VALUE,
+    FIELD_NAMES,
+    RESULTS_OF_PROMPTFOO,
+    ColumnMapping,
+    field_of,
+    inner_fields,
+    similar_field,
+)
 from evalstone.datasets.files import DataFile, cautions, delimiter_of, file_name, rows_of, standard_input
 from evalstone.datasets.loading import IN_MEMORY
-from evalstone.datasets.other_tools import advising_import, import_command, tool_of
+from evalstone.datasets.other_tools import IN_NO_FILE, advising_import, import_command, tool_of
 from evalstone.datasets.own_code import names_code
 from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.datasets.rows import RowReader
@@ -86,7 +95,8 @@ def check(
     with advising_import(source):
         result = _Inspection(Reading(map=map, split=split, encoding=encoding, sheet=sheet)).of(source)
     if not (tool := tool_of(source)):
-        return result
+        in_memory = any(RESULTS_OF_PROMPTFOO in one.message for one in result.problems)
+        return replace(result, remarks=(*result.remarks, IN_NO_FILE)) if in_memory else result
     said = f"the file has results of {tool}; to keep their scores, import it"
     command = import_command(os.fspath(cast("str", source)))
     return replace(result, remarks=(*result.remarks, said), commands=(command, *result.commands))
@@ -134,6 +144,8 @@ class _Inspection:
     shapes: dict[tuple[str, ...], _Shape] = field(default_factory=dict[tuple[str, ...], _Shape])
     labels: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
     """By column that may have labels, how many it has; None if one of them can't be read."""
+    inner: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict[str, tuple[tuple[str, str], ...]])
+    """By column, the paths in the first samples that are named like fields, and these fields."""
     empty: list[str] = field(default_factory=list[str])
     """The columns that are no field and have no value."""
     first: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
@@ -262,6 +274,7 @@ class _Inspection:
         shape.samples += 1
         if number <= _FIRST:
             self.first.append(dict(_texts(sample)))
+            self.inner |= {column: tuple(inner_fields(column, value)) for column, value in sample.metadata.items()}
 
     def _count_labels(self, sample: Sample) -> None:
         for column, value in sample.metadata.items():
@@ -275,16 +288,17 @@ class _Inspection:
     def _result(
         self, found: _Rows, became: Mapping[str, str], ignored: Iterable[str], notes: Iterable[str]
     ) -> DataCheck:
-        same_ids, used = self.ids.repeated(MOST_PROBLEMS)
-        for later, first in used:
-            said = f"its ID is already used by {first}"
-            self.problems.append(DataProblem(place=later, field="id", message=said, error=DataError(said)))
-        self.problems.sort(key=lambda problem: self.places.order(problem.place))
-        self.n_problems += same_ids
-        same_inputs, pairs = self.inputs.repeated(_PAIRS)
         columns: dict[str, list[str]] = {}
         for column, name in became.items():
             columns.setdefault(name, []).append(column)
+        advice = ("; if the column has no IDs, leave it out: ", Setting("map", {"id": ""})) if "id" in columns else ()
+        same_ids, used = self.ids.repeated(MOST_PROBLEMS)
+        for later, first in used:
+            error = DataError(f"its ID is already used by {first}", advice)
+            self.problems.append(DataProblem(place=later, field="id", message=str(error), error=error))
+        self.problems.sort(key=lambda problem: self.places.order(problem.place))
+        self.n_problems += same_ids
+        same_inputs, pairs = self.inputs.repeated(_PAIRS)
         fields = [
             CheckedField(
                 field=name,
@@ -304,7 +318,7 @@ class _Inspection:
             delimiter=found.delimiter,
             fields=tuple(fields),
             unread=(
-                *(UnreadColumn(column=name, reason=_why(name, columns)) for name in ignored),
+                *(UnreadColumn(column=name, reason=_why(name, columns, self.inner.get(name, ()))) for name in ignored),
                 *(UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
             ),
             problems=tuple(self.problems[:MOST_PROBLEMS]),
@@ -481,7 +495,7 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
         yield "messages", ", ".join(listed)
 
 
-def _why(column: str, columns: Mapping[str, list[str]]) -> str:
+def _why(column: str, columns: Mapping[str, list[str]], inner: Iterable[tuple[str, str]]) -> str:
     """Why a column is no field."""
     known = field_of(column)
     if known is not None and known in BY_VALUE and columns.get(known, [column]) == [column]:
@@ -490,6 +504,8 @@ def _why(column: str, columns: Mapping[str, list[str]]) -> str:
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
     if column in RESERVED_METADATA:
         return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
+    if hints := [f"if {path} is the {name}, map it to that" for path, name in inner if name not in columns]:
+        return "; ".join(("no field has this name; kept in the metadata", *hints))
     similar = similar_field(column)
     hint = f"; if it is the {similar}, map it to that" if similar is not None and similar not in columns else ""
     return f"no field has this name; kept in the metadata{hint}"
