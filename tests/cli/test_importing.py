@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -39,6 +40,13 @@ def test_an_import_says_what_the_numbers_mean_and_what_to_do_next(evalstone: Eva
     assert "nightly" in evalstone("runs", "--tag", "ci").stdout
     again = evalstone("import", file)
     assert "imported before" in again.stdout
+
+
+def test_the_next_commands_have_names_as_they_are(evalstone: Evalstone, file: str) -> None:
+    done = evalstone("import", file, "--out", "my  runs")
+    report, compare, *_ = done.stdout.partition("Next:")[2].strip().splitlines()
+    for command in (report, compare):
+        assert evalstone(*shlex.split(command.partition("#")[0])[1:]).returncode != 2, command
 
 
 def test_the_next_gate_of_an_import_is_strict_where_low_is_good(evalstone: Evalstone) -> None:

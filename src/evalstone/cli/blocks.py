@@ -15,7 +15,7 @@ from evalstone.cli import options
 from evalstone.cli.completion import FOLDER
 from evalstone.cli.execution import check_required, check_run_names, checked_criteria, interruptible, resume_text
 from evalstone.cli.options import Outputs, Value, Values, argument, option
-from evalstone.cli.output import calibrations_of, check_outputs, console, formats, present, to_stderr
+from evalstone.cli.output import calibrations_of, check_outputs, formats, present, say, to_stderr
 from evalstone.cli.thresholds import Thresholds, counted, tested
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, StorageError, invalid
 from evalstone.results.endings import BUDGET, STORAGE, ExitCode, exit_code
@@ -125,8 +125,7 @@ def _shard(
     )
     before = "" if scored == blocks else f", {blocks - scored:,} of them before"
     merge = f"evalstone merge {shlex.quote(str(config.out))}"
-    text = f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}"
-    console().print(safe(text, 2000), soft_wrap=True)
+    say(f"Shard {number} of {shards} is scored: {count(blocks, 'block')}{before}. After the last: {merge}")
     return ExitCode.OK
 
 

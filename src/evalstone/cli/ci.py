@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
-from evalstone._core.display import ended, named, quoted, safe, sentence
+from evalstone._core.display import ended, named, quoted, sentence
 from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, Setting, WordingPart
 from evalstone._core.phases import phase
@@ -29,7 +29,7 @@ from evalstone.cli.execution import (
     without_empty_folders,
 )
 from evalstone.cli.options import Outputs, Value, front_end, option
-from evalstone.cli.output import calibrations_of, check_outputs, console, deliver, formats, present, to_stderr
+from evalstone.cli.output import calibrations_of, check_outputs, deliver, formats, present, say, to_stderr
 from evalstone.cli.run import said_ending, say_slots, with_own_code
 from evalstone.cli.thresholds import ON_INCONCLUSIVE, tested
 from evalstone.errors import ConfigError, EvalstoneError, invalid
@@ -173,10 +173,9 @@ def _run(whole: RunConfig, junit: str | None) -> int:
         deliver(documents)
         return exit_code(result, saved=False)
     if present(view, documents):
-        screen = console()
-        screen.print()
-        screen.print(safe(f"Results: {', '.join(saved)}", 2000), soft_wrap=True)
-        screen.print(safe(f"Ledger:  {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
+        say("")
+        say(f"Results: {', '.join(saved)}")
+        say(f"Ledger:  {shown(config.ledger)}, run {result.id}")
     if gate is None:
         to_stderr(f"evalstone: {failure}")
         return ExitCode.INCOMPLETE

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import evalstone
 from evalstone._core.addresses import beside
-from evalstone._core.display import safe
 from evalstone._core.json import content_hash
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import (
@@ -42,7 +41,7 @@ from evalstone.cli.execution import (
     without_empty_folders,
 )
 from evalstone.cli.options import front_end
-from evalstone.cli.output import console, formats, present, prints_to_stderr, to_stderr
+from evalstone.cli.output import formats, present, prints_to_stderr, say_next, to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.results.endings import ExitCode, exit_code, first_code
@@ -350,12 +349,9 @@ def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:
 
 
 def _show_next(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: RunConfig) -> None:
-    screen = console()
-    screen.print("\nNext:", style="bold")
     by_data: dict[str, list[str]] = {}
     for cell in cells:
         by_data.setdefault(cell.config.data, []).append(cell.config.out or results[cell.name].id)
-    for names in by_data.values():
-        command = "compare" if len(names) > 1 else "report"
-        ledger = "" if config.out else ledger_option(config.ledger)
-        screen.print(safe(f"evalstone {command} {shlex.join(names)}{ledger}", 2000), soft_wrap=True)
+    ledger = "" if config.out else ledger_option(config.ledger)
+    groups = [("compare" if len(names) > 1 else "report", names) for names in by_data.values()]
+    say_next({f"evalstone {command} {shlex.join(names)}{ledger}": "" for command, names in groups})

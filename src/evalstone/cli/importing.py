@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from evalstone._core.display import count, safe
+from evalstone._core.display import count
 from evalstone._core.files import home_expanded
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs, Value, Values, argument, front_end, option
-from evalstone.cli.output import console, formats, present
+from evalstone.cli.output import console, formats, present, say, say_next
 from evalstone.cli.values import ledger_option, scorer_numbers, view_command
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode
@@ -78,7 +78,7 @@ def import_(
     )
     view = runs.view(front_end(import_))
     if present(view, formats(view, outputs, runs.to_dict())):
-        _say_next(runs, ledger)
+        _say_runs(runs, location)
     return ExitCode.OK
 
 
@@ -111,27 +111,21 @@ def _say_project(folder: Path, project: Project, written: list[str]) -> None:
     """Print what a configuration became, what has no counterpart, and the command to run."""
     from evalstone.compat.configs.project import CONFIG, GAPS
 
-    screen = console()
     names = [each if isinstance(each, str) else written_scorer(each) for each in project.scorers]
     system = "answers in the file" if project.has_answers else count(project.targets, "target")
-    for line in (
-        f"Written to {folder}: {', '.join(written)}",
-        f"{count(project.samples, 'sample')} · {system} · {', '.join(names) or 'no scorer'}",
-    ):
-        screen.print(safe(line, 2000), soft_wrap=True)
+    say(f"Written to {folder}: {', '.join(written)}")
+    say(f"{count(project.samples, 'sample')} · {system} · {', '.join(names) or 'no scorer'}")
     if project.gaps:
-        screen.print("\nWithout counterpart:", style="bold")
+        console().print("\nWithout counterpart:", style="bold")
         for line in project.gaps[:SHOWN_GAPS]:
-            screen.print(safe(line, 2000), soft_wrap=True)
+            say(line)
         if len(project.gaps) > SHOWN_GAPS:
-            screen.print(f"and {len(project.gaps) - SHOWN_GAPS:,} more")
-        screen.print(safe(f"All of them, with their places: {folder / GAPS}", 2000), soft_wrap=True)
+            say(f"and {len(project.gaps) - SHOWN_GAPS:,} more")
+        say(f"All of them, with their places: {folder / GAPS}")
     command = f"evalstone run {shlex.quote(str(folder / CONFIG))}"
     command += " --target my_app:answer" if not project.has_answers and not project.targets else ""
     command += "" if project.scorers else " --scorer SCORER"
-    screen.print("\nNext:", style="bold")
-    purpose = f"a judge is asked: see judge in {CONFIG}" if project.judged else "no judge is asked"
-    screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+    say_next({command: f"a judge is asked: see judge in {CONFIG}" if project.judged else "no judge is asked"})
 
 
 def written_scorer(table: Mapping[str, Any]) -> str:
@@ -140,38 +134,33 @@ def written_scorer(table: Mapping[str, Any]) -> str:
     return f"{table['name']}({parameters})"
 
 
-def _say_next(runs: ImportedRuns, ledger: str | None) -> None:
-    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+def _say_runs(runs: ImportedRuns, ledger: str) -> None:
+    """Print where the runs are, and what may come next."""
+    from evalstone.ledger.base import shown
 
-    screen, at, location = console(), ledger_option(ledger), DEFAULT_LEDGER if ledger is None else ledger
-    places = dict(zip((run.id for run in runs), runs.folders, strict=False))
-    names = [shlex.quote(places[run.id]) if run.id in places else f"{run.id}" for run in runs]
-    end = "" if places else at
-    screen.print()
+    say("")
     if runs.folders:
-        screen.print(safe(f"Saved:  {', '.join(runs.folders)}", 2000), soft_wrap=True)
-    screen.print(
-        safe(
-            f"Ledger: {shown(location)}, {'run' if len(runs) == 1 else 'runs'} {', '.join(run.id for run in runs)}",
-            2000,
-        ),
-        soft_wrap=True,
-    )
+        say(f"Saved:  {', '.join(runs.folders)}")
+    ids = ", ".join(run.id for run in runs)
+    say(f"Ledger: {shown(ledger)}, {'run' if len(runs) == 1 else 'runs'} {ids}")
     if runs.known:
-        screen.print(safe(f"Known:  {', '.join(runs.known)}, imported before", 2000), soft_wrap=True)
-    screen.print("\nNext:", style="bold")
-    best = max(runs[0].summary, key=lambda line: (bool(line.judges), line.n_score))
-    title = runs[0].titles[best.info.signature]
-    commands = {f"evalstone report {names[0]}{end}": "the samples that scored worst, and why"}
-    if len(runs) > 1:
-        commands[f"evalstone compare {names[0]} {names[1]}{end}"] = "which is better, with tests"
+        say(f"Known:  {', '.join(runs.known)}, imported before")
+    say_next(_next_commands(runs, ledger))
+
+
+def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
+    """Commands for the runs, each with its purpose. A folder is read without the ledger."""
+    first, at = runs[0], ledger_option(ledger)
+    names, of = ([*map(shlex.quote, runs.folders)], "") if runs.folders else ([run.id for run in runs], at)
+    best = max(first.summary, key=lambda line: (bool(line.judges), line.n_score))
+    title = first.titles[best.info.signature]
     bound, share = ("max", 0.1) if best.info.lower_is_better else ("min", 0.9)
-    limit = f"{title}={share * best.info.scale:g}"
-    commands[f"evalstone gate {names[0]} --{bound} {shlex.quote(limit)}{end}"] = "a check for CI"
+    limit = shlex.quote(f"{title}={share * best.info.scale:g}")
+    commands = {f"evalstone report {names[0]}{of}": "the samples that scored worst, and why"}
+    if len(runs) > 1:
+        commands[f"evalstone compare {names[0]} {names[1]}{of}"] = "which is better, with tests"
+    commands[f"evalstone gate {names[0]} --{bound} {limit}{of}"] = "a check for CI"
     if best.judges:
-        commands[f"evalstone annotate {runs[0].id} --scorer {shlex.quote(title)}{at}"] = (
-            "label samples, to correct the mean"
-        )
-    commands.update([view_command(runs[0].id, ledger)])
-    for command, purpose in commands.items():
-        screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+        label = f"evalstone annotate {first.id} --scorer {shlex.quote(title)}{at}"
+        commands[label] = "label samples, to correct the mean"
+    return commands | dict([view_command(first.id, ledger)])

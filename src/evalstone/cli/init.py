@@ -15,14 +15,13 @@ from typing import Annotated, Literal, TypeAlias, cast
 
 import click
 
-from evalstone._core.display import safe
 from evalstone._core.files import home_expanded
 from evalstone._core.installed import library_command, requirement_elsewhere
 from evalstone.cli import options
 from evalstone.cli.ci import CONFIG, RESULTS
 from evalstone.cli.completion import FOLDER
 from evalstone.cli.options import option
-from evalstone.cli.output import console, to_stderr
+from evalstone.cli.output import say, say_next, to_stderr
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode
 
@@ -156,13 +155,13 @@ def _say(project: Path, written: list[str], assumed: re.Match[str] | None) -> No
         to_stderr(
             f"GitHub can't install evalstone from where yours is: {WORKFLOW} names {assumed[0]}; check that line."
         )
-    screen = console()
-    screen.print(safe(f"Written: {', '.join(written)}", 2000), soft_wrap=True)
+    say(f"Written: {', '.join(written)}")
     enter = "" if root == Path.cwd() else f"cd {shlex.quote(str(project))} && "
-    screen.print("\nNext:", style="bold")
-    for command, purpose in {
-        f"{enter}evalstone ci": "score the cases and check the thresholds, as CI does",
-        "pytest": "each case as a test" + ("" if find_spec("pytest") else f"; first: {library_command('pytest')}"),
-        f"edit {EVALS}/system.py": f"call your system, then put your cases into {EVALS}/cases.jsonl",
-    }.items():
-        screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+    needs = "" if find_spec("pytest") else f"; first: {library_command('pytest')}"
+    say_next(
+        {
+            f"{enter}evalstone ci": "score the cases and check the thresholds, as CI does",
+            "pytest": f"each case as a test{needs}",
+            f"edit {EVALS}/system.py": f"call your system, then put your cases into {EVALS}/cases.jsonl",
+        }
+    )

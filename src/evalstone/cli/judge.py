@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
-from evalstone._core.display import count, quoted, safe
+from evalstone._core.display import count, quoted
 from evalstone._core.sizes import MOST_EXAMPLES
 from evalstone.cli import completion, options
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
@@ -20,6 +20,7 @@ from evalstone.cli.output import (
     formats,
     json_lines,
     present,
+    say,
     table,
     to_stderr,
     written,
@@ -222,7 +223,7 @@ def calibrate(
             saved["Page: "] = files
         screen.print()
         for title, path in saved.items():
-            screen.print(safe(f"{title.strip()} {path}", 2000), soft_wrap=True)
+            say(f"{title.strip()} {path}")
         if first.risk is not None and judge:
             from evalstone.judges.parse import table_of, with_setting
 
@@ -230,7 +231,7 @@ def calibrate(
             is_line = "cascade" in table_of(judge[0])  # not a cascade of the user's code, which has its settings there
             named = with_setting(judge[0], "threshold", threshold) if is_line else ""
             how = f"--judge {shlex.quote(named)}" if named else f"threshold={threshold}"
-            screen.print(safe(f"Use the cascade with {how}.", 2000), soft_wrap=True)
+            say(f"Use the cascade with {how}.")
     return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 
@@ -372,7 +373,7 @@ def align(
         path = as_value(out)
         aligned = "" if path is None else with_setting(judge or "lexical", "align", path)
         how = f" Use it with --judge {shlex.quote(aligned)}." if aligned else ""
-        console().print(safe(f"Saved: {out}.{how}", 2000), soft_wrap=True)
+        say(f"Saved: {out}.{how}")
     if out is not None and result.passed is False:
         to_stderr(f"{out} is not written: the aligned judge is not shown to be better.")
     code = code_of_judging(result.n_failed, result.stop_reason)

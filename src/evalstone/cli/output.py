@@ -91,6 +91,22 @@ def to_stderr(text: str) -> None:
         sys.stderr.write(f"{safe(text, 2000)}\n")
 
 
+def say(text: str) -> None:
+    """Print one line on standard output. It isn't wrapped, so that what it names can be copied."""
+    console().print(safe(text, 2000), soft_wrap=True)
+
+
+def say_next(commands: Mapping[str, str]) -> None:
+    """Print the commands that may come next, each with its purpose; "" for none.
+
+    Their spaces are kept, because a name may have several in a row.
+    """
+    screen = console()
+    screen.print("\nNext:", style="bold")
+    for command, purpose in commands.items():
+        screen.print(f"{command} # {purpose}" if purpose else command, soft_wrap=True)
+
+
 @contextlib.contextmanager
 def prints_to_stderr() -> Generator[None]:
     """Send what the user's code prints to standard error, since standard output is for results."""

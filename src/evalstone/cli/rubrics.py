@@ -9,7 +9,7 @@ from evalstone._core.display import count, ended, quoted, safe
 from evalstone.cli import options
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import FILE, option
-from evalstone.cli.output import console, to_stderr
+from evalstone.cli.output import console, say, to_stderr
 from evalstone.cli.values import judge_spec
 from evalstone.errors import ConfigError, absent
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging
@@ -69,5 +69,5 @@ def rubrics(
     screen.print(", ".join([f"{count(done.written, 'rubric')} written", *others]))
     for sample, error in [*done.errors.items()][:3]:
         screen.print(safe(f"{sample}: {error}", 500), soft_wrap=True)
-    screen.print(safe(f"Saved: {out}", 2000), soft_wrap=True)
+    say(f"Saved: {out}")
     return code_of_judging(len(done.errors), done.stop_reason)

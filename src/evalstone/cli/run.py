@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import evalstone
-from evalstone._core.display import count, ended, safe, sentence
+from evalstone._core.display import count, ended, sentence
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options, thresholds, values, watched_gate
@@ -30,6 +30,8 @@ from evalstone.cli.output import (
     deliver,
     formats,
     present,
+    say,
+    say_next,
     to_stderr,
     written,
 )
@@ -287,12 +289,11 @@ def _show_run(view: View, result: evalstone.Run, config: RunConfig, saved: Seque
     from evalstone.ledger.base import shown
     from evalstone.report.terminal import show
 
-    screen = console()
-    show(view, screen)
-    screen.print()
+    show(view, console())
+    say("")
     if saved:
-        screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
-    screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
+        say(f"Saved:  {', '.join(saved)}")
+    say(f"Ledger: {shown(config.ledger)}, run {result.id}")
 
 
 def _say_next(
@@ -301,8 +302,6 @@ def _say_next(
     """Print what may come next. corrects: whether a calibration corrects the pass rate of a scorer."""
     from evalstone.scorers import SCORERS
 
-    screen = console()
-    screen.print("\nNext:", style="bold")
     # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{values.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
@@ -311,8 +310,7 @@ def _say_next(
     commands.update([values.view_command(result.id, config.ledger)])
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
-    for command, purpose in commands.items():
-        screen.print(safe(f"{command}  # {purpose}", 2000), soft_wrap=True)
+    say_next(commands)
 
 
 def _say_unscored(result: evalstone.Run) -> None:

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import click
 
-from evalstone._core.display import safe
 from evalstone._core.files import home_expanded
 from evalstone.cli.completion import FOLDER
 from evalstone.cli.options import Value, argument, option
-from evalstone.cli.output import console
+from evalstone.cli.output import say
 from evalstone.errors import ConfigError, absent, unknown
 from evalstone.results.endings import ExitCode
 
@@ -61,7 +60,7 @@ def install(
             file.write_text(text, "utf-8", newline="\n")
     except OSError as error:
         raise ConfigError(f"can't write to {target}: {error.strerror or error}") from error
-    console().print(safe(f"Written: {', '.join(str(target / name) for name in texts)}", 2000), soft_wrap=True)
+    say(f"Written: {', '.join(str(target / name) for name in texts)}")
     return ExitCode.OK
 
 
