@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,28 @@ def test_every_kind_of_name_is_listed_and_a_tool_is_known_by_its_package(evalsto
     assert "createBiasScorer" in evalstone("scorers", "--from", "mastra", "bias").stdout
     done = evalstone("scorers", "contains", "regex")
     assert (done.returncode, "name one scorer" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        (["promptfoo", "--grader"], "--judge openai/gpt-5.1"),
+        (["promptfoo", "--repeat", "3"], "--trials 3"),
+        (["inspect", "--limit"], "--limit 100"),
+        (["spring", "ReactAgent"], "evaluate(target=…)"),
+        (["spring", "@Tool"], "tool_call_f1"),
+        (["mlflow", "mlflow.genai.datasets"], "load(source=…)"),
+    ],
+)
+def test_the_command_knows_options_as_the_tool_has_them(evalstone: Evalstone, words: list[str], ours: str) -> None:
+    done = evalstone("scorers", "--from", *words)
+    assert (done.returncode, ours in done.stdout) == (0, True), done.stderr
+
+
+def test_an_unknown_option_is_no_name_of_a_scorer(evalstone: Evalstone) -> None:
+    done = evalstone("scorers", "--grader")
+    assert (done.returncode, done.stderr) == (2, "evalstone: unknown option --grader; see evalstone scorers --help\n")
+    assert json.loads(evalstone("scorers", "--from", "promptfoo", "--grader", "--json").stdout)["system"] == "promptfoo"
 
 
 @pytest.mark.parametrize(

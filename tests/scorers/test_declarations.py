@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import Scorer, Skipped, score
 from evalstone.errors import ConfigError
+from evalstone.scorers import Rubric
 from evalstone.scorers.needs import TOOL_RESULTS
 
 Table: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -35,6 +36,12 @@ def test_a_parameter_with_a_default_factory_supplies_a_field_only_if_it_was_pass
     assert score(Words(), output="a", metadata={"words": ["a"]}).value == 1
     assert [need.field for need in Words(words=["b"]).needs] == ["output"]
     assert score(Words(words=["b"]), output="a").value == 0
+
+
+def test_an_alternative_outside_the_metadata_is_told_from_entries() -> None:
+    (rubric,) = (need for need in Rubric(generate=True).needs if need.field == "metadata.rubric")
+    entries = "rubrics, requestContext.rubric, additionalContext.rubric"
+    assert rubric.text == f"rubric in metadata (or {entries}, the input, criteria=…)"
 
 
 def test_an_optional_parameter_may_be_taken_from_another_field_or_supplied_by_the_scorer() -> None:

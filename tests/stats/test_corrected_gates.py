@@ -73,6 +73,18 @@ def test_too_few_labels_decide_nothing_and_say_so() -> None:
     assert found.notes == (note("too_few_labels", "caution", labels=2, least=30),)
 
 
+def test_labels_of_one_kind_are_said() -> None:
+    passes = [1.0 if place < 40 else None for place in range(400)]
+    for criterion in (AtLeast("a", JUDGED, 0.5), AtMost("a", JUDGED, 0.9), PassRate("a", JUDGED, 0.5)):
+        for alpha in (0.05, None):
+            (found,) = decide([replace(criterion, human=passes)], alpha=alpha)
+            assert found.notes == (note("same_labels", "caution", labels=40, label=1.0),)
+        mixed = [0.0, *passes[1:]]
+        assert decide([replace(criterion, human=mixed)])[0].notes == ()
+    plain = MaxRegression("a", JUDGED, JUDGED, 0.02, human=(passes, passes))
+    assert decide([plain])[0].notes == ()
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [({"stopped": True}, "a run that its own gate stopped"), ({"weights": [1.0] * 400}, "weighted samples")],

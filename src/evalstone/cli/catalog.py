@@ -41,6 +41,7 @@ def scorers(
             "SCORER",
             "A scorer to describe, or with --from, a name or words that the tool uses.",
             complete=completion.scorers,
+            takes_options=True,
         ),
     ] = None,
     system: Annotated[
@@ -70,6 +71,8 @@ def scorers(
     if system is not None:
         _list_foreign(system, " ".join(names or []), as_json=as_json)
         return ExitCode.OK
+    if dashed := next((name for name in names or [] if name.startswith("-")), ""):
+        raise ConfigError(f"unknown option {dashed}; see evalstone scorers --help")
     if len(names or []) > 1:
         raise ConfigError("name one scorer; several words are only looked up with --from TOOL")
     name = names[0] if names else None

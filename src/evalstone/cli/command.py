@@ -48,7 +48,9 @@ class Command(click.Command):
         hints = get_type_hints(self.source)
         self.groups = {one.group: hints[one.group] for one in self.declared.values() if one.group}
         params = [_parameter(one) for one in self.declared.values()]
-        super().__init__(name, params=params, help=inspect.getdoc(function), epilog=epilog, context_settings=SETTINGS)
+        mixed = any(one.option.takes_options for one in self.declared.values())
+        settings = SETTINGS | {"ignore_unknown_options": mixed}
+        super().__init__(name, params=params, help=inspect.getdoc(function), epilog=epilog, context_settings=settings)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line. Errors know the command, so that they can name its help."""

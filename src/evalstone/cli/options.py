@@ -62,6 +62,8 @@ class Option:
     """If the setting is a table, the entry that the option sets."""
     type: Any = None
     """The type of the value, if it isn't that of the parameter."""
+    takes_options: bool = False
+    """Whether an argument may begin with a dash, as options of other tools do."""
 
 
 MEANT: Mapping[str, tuple[str, ...]] = {

@@ -42,10 +42,15 @@ class Need:
     @property
     def text(self) -> str:
         """It in words: `messages (or trajectory)`."""
-        in_metadata = self.field.startswith(METADATA)
-        others = [name.removeprefix(METADATA) if in_metadata else in_words(name) for name in self.alternatives]
+        others = [self._other(name) for name in self.alternatives]
         others += (f"{name}=…" for name in self.named)
         return in_words(self.field) + (f" (or {', '.join(others)})" if others else "")
+
+    def _other(self, name: str) -> str:
+        """An alternative in words, which is in the metadata too unless it says otherwise."""
+        if not self.field.startswith(METADATA):
+            return in_words(name)
+        return name.removeprefix(METADATA) if name.startswith(METADATA) else f"the {in_words(name)}"
 
     def within(self, fields: Collection[str]) -> bool:
         """Whether the field, or one that may stand in for it, is a part of these fields of a sample."""

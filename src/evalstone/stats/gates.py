@@ -38,6 +38,7 @@ from evalstone.stats.ppi import (
     CorrectedMean,
     corrected_difference,
     corrected_mean,
+    same_labels,
 )
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
 from evalstone.types import Note, note, reaches
@@ -435,7 +436,10 @@ def _corrected(test: _Test, criterion: GateCriterion, is_scored: Sequence[bool])
     if scored is None or lowest is None or highest is None:
         return replace(test, notes=(note("few_label_groups", "caution"),))
     groups = _clusters(criterion, present)
-    return replace(test, evidence=Evidence(scored, lowest, highest, n, len(missing), labeled, groups=groups))
+    own = [] if isinstance(criterion, MaxRegression) else [(criterion.human or ())[place] for place in present]
+    notes = tuple(same_labels([label for label in own if label is not None]))
+    evidence = Evidence(scored, lowest, highest, n, len(missing), labeled, groups=groups)
+    return replace(test, evidence=evidence, notes=notes)
 
 
 def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floats, Floats]:

@@ -169,6 +169,12 @@ class PPIEstimate:
     """Why there is no estimate, or why to trust it less."""
 
 
+def same_labels(labels: Sequence[float]) -> Iterator[Note]:
+    """A note if all labels of a mean are the same: then they tell nothing about the judge's errors elsewhere."""
+    if len(set(labels)) == 1:
+        yield note("same_labels", "caution", labels=len(labels), label=labels[0])
+
+
 def ppi_mean(
     judged: Sequence[float],
     human: Sequence[float | None],
@@ -606,9 +612,9 @@ class _Labeled:
         )
 
     def _same_labels(self) -> Iterator[Note]:
-        """A note if all labels of a mean are the same: then they tell nothing about the judge's errors elsewhere."""
-        if self.low == 0 and (self.labels == self.labels[0]).all():
-            yield note("same_labels", "caution", labels=self.shown[0], label=float(self.labels[0]))
+        """The note for a mean whose labels are all the same."""
+        if self.low == 0:
+            yield from same_labels(self.labels.tolist())
 
     def alone(self, confidence: float, low: float, high: float) -> Interval:
         """The mean of the labels, which are in [low, high]."""
