@@ -57,6 +57,8 @@ _KINDS = (None, *(f'"{name}"' for name in ("AGENT", "CHAIN", "CHAT_MODEL", "EMBE
 _UNKNOWN = "unknown"
 """What MLflow's judges say if they can't tell."""
 _RUN = "mlflow.sourceRun"
+_SPENT = ("judgeInputTokens", "judgeOutputTokens", "judgeCost")
+"""What the metadata of feedback says of its judge's call, as texts."""
 _SHORT = 8
 """The characters of the ID of a run that tell it from others."""
 
@@ -289,12 +291,12 @@ def _result(feedback: Mapping[str, Any], kind: str) -> Result:
     reason, value, error = text_in(feedback, "rationale"), _value(feedback), _error(feedback)
     judged = None
     if kind == "LLM_JUDGE":
-        counts = {name: number_of(about.get(f"mlflow.assessment.{name}")) for name in _COUNTS}
+        spent = {name: number_of(about.get(f"mlflow.assessment.{name}")) for name in _SPENT}
         judged = Judged(
             judge=text_in(object_in(feedback, "source"), "source_id"),
             answer=None if error else {"value": storable(said.get("value"))},
-            usage=Usage(**{name: int(counts[key]) for key, name in _TOKENS.items() if _is_count(counts[key])}),
-            cost=dollars(counts["judgeCost"]),
+            usage=usage_of(spent, input="judgeInputTokens", output="judgeOutputTokens"),
+            cost=dollars(spent["judgeCost"]),
         )
     if error:
         return Result(problem=failed("JudgeFailed" if judged else "ScorerFailed", error), judged=judged)
@@ -303,14 +305,6 @@ def _result(feedback: Mapping[str, Any], kind: str) -> Result:
     given = said.get("value")
     evidence = {"value": given} if isinstance(given, str) else ()
     return Result.of(given if value is None else value, reason, evidence=evidence, judged=judged)
-
-
-_TOKENS = {"judgeInputTokens": "input", "judgeOutputTokens": "output"}
-_COUNTS = ("judgeCost", *_TOKENS)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 READER = Reader(

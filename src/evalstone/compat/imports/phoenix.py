@@ -47,6 +47,7 @@ EXPERIMENT = ("example_id", "repetition_number", "reference_output", "latency_ms
 """What tells the rows of an experiment."""
 _SCORE, _DETAILS = "_score", "_execution_details"
 _ANNOTATION = "annotation_"
+_TOKENS = {"input": "prompt_token_count", "output": "completion_token_count"}
 _PARTS = ("label", "score", "explanation", "annotator_kind", "error", "metadata")
 
 
@@ -82,10 +83,8 @@ def _row(place: str, row: dict[str, Any], system: str, *, is_text: bool) -> Row:
     if not (is_whole(trial) or (isinstance(trial, float) and trial.is_integer())):
         raise DataError(f"{place}: repetition_number must be a whole number, not {excerpt(trial)}")
     error = text_in(row, "error")
-    usage = {
-        name: cell_value(row.get(name), is_text=is_text) for name in ("prompt_token_count", "completion_token_count")
-    }
-    answer = Answer(**answer_fields(output), usage=usage_of(_whole(usage), **_TOKENS))
+    tokens = {name: cell_value(row.get(name), is_text=is_text) for name in _TOKENS.values()}
+    answer = Answer(**answer_fields(output), usage=usage_of(tokens, **_TOKENS))
     problem = failed("TargetFailed", error) if error else None
     scores = _scores(row, place, is_text=is_text)
     return Row(
@@ -105,13 +104,6 @@ def _row(place: str, row: dict[str, Any], system: str, *, is_text: bool) -> Row:
         seconds=duration(cell_value(row.get("latency_ms"), is_text=is_text), 1e-3),
         scores=scores if problem is None else valued(scores),
     )
-
-
-_TOKENS = {"input": "prompt_token_count", "output": "completion_token_count"}
-
-
-def _whole(counts: Mapping[str, object]) -> dict[str, object]:
-    return {name: int(n) if isinstance(n, float) and n.is_integer() else n for name, n in counts.items()}
 
 
 def _said(cell: object) -> object:

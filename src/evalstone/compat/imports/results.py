@@ -306,7 +306,13 @@ def cell_value(cell: object, *, is_text: bool) -> object:
 
 def index_in(values: Mapping[str, Any], name: str) -> int | None:
     """The whole number of 0 or more under a name, as of a place in a list; None if there is none."""
-    value = values.get(name)
+    return _count(values.get(name))
+
+
+def _count(value: object) -> int | None:
+    """A whole number of 0 or more; None for anything else. Data frames write 3 as 3.0 if another cell is missing."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if is_whole(value) and 0 <= value < 2**53 else None
 
 
@@ -315,7 +321,7 @@ def usage_of(value: object, **names: str) -> Usage:
     whole number of 0 or more is left out."""
     if not is_object(value):
         return NO_USAGE
-    counts = {name: n for name, key in names.items() if type(n := value.get(key)) is int and 0 <= n < 2**53}
+    counts = {name: n for name, key in names.items() if (n := _count(value.get(key))) is not None}
     return Usage(**counts) if counts else NO_USAGE
 
 
