@@ -25,6 +25,8 @@ from evalstone.errors import DataError, MissingDependency
 
 MOST_ENTRIES = 1_000_000
 """The most entries of an archive. Each takes about 300 bytes of memory."""
+BEGINNING = b"PK\3\4"
+"""What a member begins with, and so an archive."""
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 _METHODS = {1: "shrunk", 6: "imploded", 9: "Deflate64", 12: "bzip2", 14: "LZMA", 95: "XZ", 98: "PPMd"}
 _ENCRYPTED = 0x1 | 0x40
@@ -120,7 +122,7 @@ class Archive:
         name = excerpt(entry.name)
         header = self._at(entry.offset, _LOCAL.size, name)
         mark, _, flags, *_, length, extra = _LOCAL.unpack(header)
-        if mark != b"PK\3\4":
+        if mark != BEGINNING:
             raise DataError(f"{name} isn't where the archive's directory says")
         if _name(self._at(entry.offset + _LOCAL.size, length, name), flags) != entry.name:
             raise DataError(f"{name} has another name in the archive's directory than before its content")

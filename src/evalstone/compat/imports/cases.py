@@ -8,10 +8,11 @@ from typing import Any
 
 from evalstone._core.guards import is_object
 from evalstone._core.json import content_hash
-from evalstone.datasets.cells import read_passages, scalar_text, storable, unpacked
+from evalstone.datasets.cells import scalar_text, storable, unpacked
 from evalstone.datasets.columns import claims
 from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import ConfigError, DataError
+from evalstone.types.documents import read_passages
 from evalstone.types.reserved_metadata import WRITTEN_METADATA
 
 CASE = ("input", "reference", "context", "instructions")
@@ -47,7 +48,7 @@ def case_fields(values: Mapping[str, Any], *, fields: Collection[str] = CASE) ->
         found["input"] = one or json.dumps(storable({name: known[name] for name in others}), ensure_ascii=False)
         if one is not None:
             used.add(others[0])
-    found["metadata"] = {as_metadata(name): storable(known[name]) for name in known if name not in used}
+    found["metadata"] = metadata_of({name: known[name] for name in known if name not in used})
     return found
 
 
@@ -62,6 +63,11 @@ def key_of(parts: list[Any]) -> str:
 def as_metadata(name: str) -> str:
     """The name of an entry of the metadata: those that evalstone writes itself get an underscore."""
     return f"{name}_" if name in WRITTEN_METADATA else name
+
+
+def metadata_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Named values as metadata."""
+    return {as_metadata(name): storable(value) for name, value in values.items()}
 
 
 def text_of(value: object) -> str | None:

@@ -22,7 +22,7 @@ from typing import Any
 from evalstone._core.display import excerpt, named, shortlist
 from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
-from evalstone.compat.imports.cases import as_metadata, key_of, text_of
+from evalstone.compat.imports.cases import key_of, metadata_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
@@ -68,6 +68,8 @@ _MISSING = "MissingTestCaseParams"
 """What the error of a metric begins with if the test case lacks what it needs."""
 _LONGEST_SETTING = 60
 _PIECE = 1 << 20
+_SQLITE = b"SQLite format 3\0"
+"""What a database of SQLite begins with."""
 
 
 @dataclass
@@ -139,7 +141,7 @@ def recognizes(head: Head) -> bool:
     """Whether a file, or the folder `.deepeval`, is of deepeval."""
     if head.is_folder:
         return any(Path(name).name in (FULL, STORE) for name in head.names) or _is_results_folder(head)
-    if head.start.startswith(b"SQLite format 3\0"):
+    if head.start.startswith(_SQLITE):
         return b"metrics_scores_json" in head.start
     of_run = any(head.has(name) for name in CASES) and any(
         mark in head.start for mark in (b'"metricsData"', b'"metricsScores"')
@@ -178,7 +180,7 @@ def _test_runs(source: Source, stack: contextlib.ExitStack) -> Iterator[_TestRun
             return
         file = found[0]
     with file.open("rb") as opened:
-        is_store = opened.read(16) == b"SQLite format 3\0"
+        is_store = opened.read(len(_SQLITE)) == _SQLITE
     if is_store:
         yield from _stored(file, stack)
     else:
@@ -413,7 +415,7 @@ def _conversation(case: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 def _metadata(case: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of a case, and is no field of it."""
-    found = {as_metadata(name): storable(value) for name, value in object_in(case, "metadata").items()}
+    found = metadata_of(object_in(case, "metadata"))
     for name in ("name", "tags", "comments", "userDescription", "expectedTools", "context"):
         value = case.get(name)
         is_default = name == "name" and isinstance(value, str) and _DEFAULT_NAME.fullmatch(value)

@@ -110,14 +110,13 @@ class ImportedRuns(Sequence[Run], Shown):
         systems: dict[str, list[str]] = {}
         for run in self.runs:
             for text in sentences_of((each for each in run.cautions if each.severity != "fact"), front_end):
-                systems.setdefault(text, []).append("" if run.target is None else run.target.identity)
+                systems.setdefault(text, []).append(_system(run))
         return tuple(text if len(of) == len(self.runs) else f"{listed(of)}: {text}" for text, of in systems.items())
 
     def _run(self, run: Run) -> Sequence[str]:
         folder = dict(zip((each.id for each in self.runs), self.folders, strict=False)).get(run.id, "")
-        system = "" if run.target is None else run.target.identity
         trials = f"{run.trials:,}" if run.trials > 1 else ""
-        return run.id, system, f"{run.n_samples:,}", trials, folder
+        return run.id, _system(run), f"{run.n_samples:,}", trials, folder
 
     def to_dict(self) -> dict[str, Any]:
         """The runs as JSON data, as `evalstone import --json` prints it."""
@@ -128,6 +127,11 @@ class ImportedRuns(Sequence[Run], Shown):
             "known": list(self.known),
             "folders": list(self.folders),
         }
+
+
+def _system(run: Run) -> str:
+    """What answered; "" if the file doesn't say."""
+    return "" if run.target is None else run.target.identity
 
 
 _RUNS = (words("run"), words("system"), Column("samples"), Column("trials"), words("folder"))
@@ -150,7 +154,7 @@ _ABOUT_LABELS = (
 def _score(run: Run, line: ScorerSummary) -> Sequence[str]:
     digits, interval = digits_for(line.info.scale), line.interval
     return (
-        "" if run.target is None else run.target.identity,
+        _system(run),
         run.titles[line.info.signature] + ("" if line.info.scale == 1 else f" (of {line.info.scale:g})"),
         number(line.mean, digits),
         "" if interval is None else limits(interval.low, interval.high, digits),
@@ -263,7 +267,7 @@ def _folders(runs: Sequence[Run], out: Path) -> Iterator[tuple[Run, Path]]:
         return
     taken: set[str] = set()
     for run in runs:
-        folder = folder_name("" if run.target is None else run.target.identity)
+        folder = folder_name(_system(run))
         if folder.lower() in taken:
             folder = f"{folder}-{run.id.rpartition('-')[2]}"
         taken.add(folder.lower())

@@ -12,12 +12,12 @@ from typing import Any
 
 from evalstone._core.files import row_limit, too_long
 from evalstone._core.guards import is_array
-from evalstone.compat.imports.archives import Archive, Entry
+from evalstone.compat.imports.archives import BEGINNING, Archive, Entry
 from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.inspect_log import Folder, Log, printed_scores
 from evalstone.compat.imports.inspect_samples import reduced_rows, references, row_of
 from evalstone.compat.imports.inspect_scores import TOOL
-from evalstone.compat.imports.reading import Form, Head, Reader, Source, place_of
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import Event
 from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import DataError
@@ -37,7 +37,7 @@ def recognizes(head: Head) -> bool:
     """Whether this is a log of inspect, or a folder with some."""
     if head.is_folder:
         return any(_LOG.fullmatch(name) for name in head.names)
-    if head.start.startswith(b"PK\3\4"):
+    if head.start.startswith(BEGINNING):
         first = head.start[30 : 30 + int.from_bytes(head.start[26:28], "little")]
         return first.startswith((b"_journal/", b"samples/", b"header.json", b"summaries.json", b"reductions.json"))
     return head.has("eval", "eval.task", "eval.created")
@@ -49,10 +49,10 @@ def read(source: Source) -> Iterator[Event]:
     for file in [source.path] if is_one else source.files("*"):
         if not is_one and not _LOG.fullmatch(file.name):
             continue
-        place = "" if is_one else place_of(file.name)
+        place = "" if is_one else f"{file.name}: "
         try:
             with file.open("rb") as beginning:
-                is_archive = beginning.read(4) == b"PK\3\4"
+                is_archive = beginning.read(len(BEGINNING)) == BEGINNING
             if is_archive:
                 with source.archive(file) as archive:
                     yield from _archive(folder, archive)
@@ -123,7 +123,7 @@ def _value(archive: Archive, entry: Entry) -> Any:
             raise too_long(entry.name)
         return parse_json(text, limit=limit)
     except DataError as error:
-        raise DataError(place_of(entry.name), error) from None
+        raise DataError(f"{entry.name}: ", error) from None
 
 
 def _sample_in(archive: Archive, entry: Entry) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalstone._core.guards import is_array, is_object
-from evalstone.compat.imports.cases import as_metadata, text_of
+from evalstone.compat.imports.cases import metadata_of, text_of
 from evalstone.compat.imports.documents import as_object
 from evalstone.compat.imports.inspect_log import Log
 from evalstone.compat.imports.inspect_scores import (
@@ -117,7 +117,7 @@ def _problem(error: Mapping[str, Any]) -> Failed:
 
 
 def _case(sample: Mapping[str, Any], id: str) -> Sample:
-    metadata = {as_metadata(name): storable(value) for name, value in object_in(sample, "metadata").items()}
+    metadata = metadata_of(object_in(sample, "metadata"))
     if choices := sample.get("choices"):
         metadata.setdefault("choices", storable(choices))
     target = sample.get("target")

@@ -20,7 +20,7 @@ from evalstone._core.display import named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object, is_whole
 from evalstone._core.times import utc_time
 from evalstone.compat.imports.cases import case_fields, text_of
-from evalstone.compat.imports.reading import Form, Head, Reader, Source, place_of
+from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
     Event,
@@ -80,7 +80,7 @@ def read(source: Source) -> Iterator[Event]:
             try:
                 yield from _task(evaluation, source, task, file)
             except DataError as error:
-                raise DataError("" if file == source.path else place_of(file.name), error) from None
+                raise DataError("" if file == source.path else f"{file.name}: ", error) from None
         yield from _end(evaluation)
 
 

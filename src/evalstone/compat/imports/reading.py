@@ -321,8 +321,3 @@ def _text(literal: str) -> str:
         return str(json.loads(literal))
     except ValueError:
         return literal
-
-
-def place_of(place: str) -> str:
-    """The beginning of an error about a place in a file."""
-    return f"{place}: "
