@@ -134,6 +134,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "T calculates these over all samples at once, so that they have no scores here: open: bleu.",
     ),
     (
+        note("results_of_means", "caution", tool="t", files=2, what="a.json and b.json"),
+        "2 files of t with means only are left out, since samples are needed: a.json and b.json.",
+    ),
+    (
         note("printed_uncompared", tool="t", what="s: mine"),
         "T printed numbers that aren't compared with those here: s: mine.",
     ),

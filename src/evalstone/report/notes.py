@@ -496,6 +496,10 @@ NOTES: Mapping[str, Row] = {
         f"{note['tool']} calculates these over all samples at once, so that they have no scores here: "
         f"{safe(note['what'], LONG)}"
     ),
+    "results_of_means": lambda note, _: (
+        f"{count(note['files'], 'file')} of {note['tool']} with means only {_be(note['files'])} left out, since "
+        f"samples are needed: {safe(note['what'], LONG)}"
+    ),
     "printed_uncompared": lambda note, _: (
         f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),

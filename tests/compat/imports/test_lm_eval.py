@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import DataError, Failed, ImportedRuns, Run, Score, compare, import_results
+from evalstone.types import note
 
 FOLDER = Path(__file__).parent / "lm_eval"
 SMALL = FOLDER / "small"
@@ -168,6 +169,25 @@ def test_lines_of_older_versions_are_read(copied: Path) -> None:
     assert (run.mean("acc"), next(sample.output for sample in run.samples or ())) == (0.4, "Paris")
 
 
+def test_lines_without_filters_are_those_of_the_results_in_their_order(copied: Path, runs: dict[str, Run]) -> None:
+    lines = [json.loads(line) for line in (copied / OPEN.name).read_text("utf-8").splitlines()]
+    filters = dict.fromkeys(line["filter"] for line in lines)
+    ordered = [line for name in filters for line in lines if line["filter"] == name]
+    for line in ordered:
+        del line["filter"], line["metrics"]
+    (copied / OPEN.name).write_text("".join(json.dumps(line) + "\n" for line in ordered), "utf-8")
+    run = imported(copied)["Small · capitals_open"]
+    for name in filters:
+        assert run.mean(f"exact_match.{name}") == runs["Small · capitals_open"].mean(f"exact_match.{name}")
+    with (copied / OPEN.name).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(ordered[0]) + "\n")
+    with pytest.raises(DataError, match=r"document 0 has 3 lines, and samples_.* has 2 filters"):
+        imported(copied)
+    (copied / RESULTS.name).unlink()
+    with pytest.raises(DataError, match=r"line 6: document 0 is there again: of another filter, which only results_"):
+        imported(copied)
+
+
 def drop_first(line: dict[str, Any]) -> dict[str, Any] | None:
     return None if line["doc_id"] == 3 and line["filter"] == "first" else line
 
@@ -196,6 +216,15 @@ def test_results_without_samples_are_refused(tmp_path: Path) -> None:
     for source in (tmp_path, Path(path)):
         with pytest.raises(DataError, match=r"results_.* has means only; evaluate with --log_samples"):
             imported(source)
+
+
+def test_results_without_samples_beside_others_are_left_out_and_named(copied: Path, runs: dict[str, Run]) -> None:
+    later = copied / f"results_{TIME.replace('T', 'T0', 1)[:10]}T23-59-59.999999.json"
+    shutil.copy(RESULTS, later)
+    found = imported(copied)
+    assert {system: run.id for system, run in found.items()} == {system: run.id for system, run in runs.items()}
+    expected = note("results_of_means", "caution", tool="lm-eval", files=1, what=later.name)
+    assert all(expected in run.notes for run in found.values())
 
 
 def test_a_folder_of_two_versions_is_refused(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import named, shortlist
+from evalstone._core.display import count, named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object, is_whole
 from evalstone._core.times import utc_time
 from evalstone.compat.imports.cases import case_fields, text_of
@@ -69,12 +70,17 @@ def recognizes(head: Head) -> bool:
 
 def read(source: Source) -> Iterator[Event]:
     """Yield what evaluations have. Raises DataError if their samples are missing or can't be read."""
-    folder = _Folder()
-    for results, samples in _evaluations(source):
-        evaluation = _Evaluation(folder, _header(source, results) if results else {})
+    folder, evaluations = _Folder(), [*_evaluations(source)]
+    means_only = [named(results.name) for results, samples in evaluations if results and not samples]
+    if not any(samples for _, samples in evaluations):
+        what = f"{means_only[0]} has means only" if means_only else "there are no samples"
+        raise DataError(f"{what}; evaluate with --log_samples, and keep samples_*.jsonl beside the results")
+    if means_only:
+        yield note("results_of_means", "caution", tool=TOOL, files=len(means_only), what=shortlist(means_only))
+    for results, samples in evaluations:
         if not samples:
-            what = f"{named(results.name)} has means only" if results else "there are no samples"
-            raise DataError(f"{what}; evaluate with --log_samples, and keep samples_*.jsonl beside the results")
+            continue
+        evaluation = _Evaluation(folder, _header(source, results) if results else {})
         yield from _about(evaluation)
         for task, file in samples:
             try:
@@ -187,9 +193,9 @@ def _started(header: Mapping[str, Any]) -> str:
 def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Iterator[Event]:
     system = evaluation.system(task)
     others: dict[int | str, dict[Metric, Result]] = {}
-    first = ""
-    if len(_filters(evaluation, task)) != 1:
-        for place, line in source.lines(file):
+    first, filters = "", _filters(evaluation, task)
+    if len(filters) != 1:
+        for place, line in _lines(source, file, filters):
             name = _filter(line)
             first = first or name
             if name != first:
@@ -198,7 +204,7 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
                     if metric in of:
                         raise DataError(f"{place}: {metric.name} of document {_id(line, place)!r} is there twice")
                     of[metric] = result
-    for place, line in source.lines(file):
+    for place, line in _lines(source, file, filters):
         if first and _filter(line) != first:
             continue
         id = _id(line, place)
@@ -226,6 +232,25 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
         raise DataError(f"documents have no line of the filter {first}, but of others: {some}")
 
 
+def _lines(source: Source, file: Path, filters: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The lines with the names of their filters. Versions before 0.4.5 don't name them, and have the lines of one
+    filter after those of another, in the order of the results."""
+    times = Counter[int | str]()
+    for place, line in source.lines(file):
+        if "filter" not in line:
+            id = _id(line, place)
+            if filters and times[id] >= len(filters):
+                number = f"{times[id] + 1} lines, and {named(file.name)} has {count(len(filters), 'filter')}"
+                raise DataError(f"{place}: document {id!r} has {number}")
+            if not filters and times[id]:
+                raise DataError(
+                    f"{place}: document {id!r} is there again: of another filter, which only results_*.json names"
+                )
+            line["filter"] = filters[times[id]] if filters else NO_FILTER
+            times[id] += 1
+        yield place, line
+
+
 def _id(line: Mapping[str, Any], place: str) -> int | str:
     """The ID of a line's document. Raises DataError without one."""
     id = line.get("doc_id")
@@ -235,14 +260,14 @@ def _id(line: Mapping[str, Any], place: str) -> int | str:
 
 
 def _filter(line: Mapping[str, Any]) -> str:
-    """The filter of a line. Versions before 0.4.5 don't name it."""
+    """The filter of a line."""
     return text_in(line, "filter") or NO_FILTER
 
 
-def _filters(evaluation: _Evaluation, task: str) -> set[str]:
-    """The filters that the results have of a task."""
+def _filters(evaluation: _Evaluation, task: str) -> list[str]:
+    """The filters that the results have of a task, in their order."""
     printed = object_in(object_in(evaluation.header, "results"), task)
-    return {key.rpartition(",")[2] for key in printed if "," in key}
+    return [*dict.fromkeys(key.rpartition(",")[2] for key in printed if "," in key)]
 
 
 def _case(line: Mapping[str, Any], id: str) -> Sample:
