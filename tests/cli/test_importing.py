@@ -60,6 +60,17 @@ def test_the_next_gate_of_an_import_is_strict_where_low_is_good(evalstone: Evals
     assert "Saved:" not in done.stdout
 
 
+def test_the_runs_to_compare_are_of_the_same_samples(evalstone: Evalstone) -> None:
+    folder = FIXTURE.parent.parent / "lm_eval"
+    of_one = evalstone("import", str(folder / "small"), "--out", "one")
+    assert (of_one.returncode, "evalstone compare" in of_one.stdout) == (0, False)
+    of_two = evalstone("import", str(folder), "--out", "two")
+    (line,) = (line for line in of_two.stdout.splitlines() if line.startswith("evalstone compare"))
+    assert line.count("capitals_choice") == 2
+    compared = evalstone(*shlex.split(line.partition(" #")[0])[1:])
+    assert compared.returncode == 0, compared.stderr
+
+
 def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:
     done = evalstone("import", file, "--from", "promptfoo", "--scale", "length=2", "--json")
     scales = {scorer["name"]: scorer["scale"] for scorer in json.loads(done.stdout)["runs"][0]["scorers"]}

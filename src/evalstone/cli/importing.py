@@ -148,6 +148,16 @@ def _say_runs(runs: ImportedRuns, ledger: str) -> None:
     say_next(_next_commands(runs, ledger))
 
 
+def _comparable(runs: ImportedRuns) -> tuple[int, int] | None:
+    """The places of the first two runs of the same samples; None if there are none."""
+    first: dict[tuple[str, str], int] = {}
+    for place, run in enumerate(runs):
+        before = first.setdefault((run.dataset_name, run.dataset_version), place)
+        if before != place:
+            return before, place
+    return None
+
+
 def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
     """Commands for the runs, each with its purpose. A folder is read without the ledger."""
     first, at = runs[0], ledger_option(ledger)
@@ -157,8 +167,9 @@ def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
     bound, share = ("max", 0.1) if best.info.lower_is_better else ("min", 0.9)
     limit = shlex.quote(f"{title}={share * best.info.scale:g}")
     commands = {f"evalstone report {names[0]}{of}": "the samples that scored worst, and why"}
-    if len(runs) > 1:
-        commands[f"evalstone compare {names[0]} {names[1]}{of}"] = "which is better, with tests"
+    if pair := _comparable(runs):
+        one, other = (names[place] for place in pair)
+        commands[f"evalstone compare {one} {other}{of}"] = "which is better, with tests"
     commands[f"evalstone gate {names[0]} --{bound} {limit}{of}"] = "a check for CI"
     if best.judges:
         label = f"evalstone annotate {first.id} --scorer {shlex.quote(title)}{at}"
