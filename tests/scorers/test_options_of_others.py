@@ -15,6 +15,7 @@ import evalstone
 from evalstone import evaluate, live, parse_judge, scorers, stats, targets, types
 from evalstone.agents import from_traces, messages
 from evalstone.cli.app import app
+from evalstone.cli.init import KINDS as KINDS_OF_PROJECTS
 from evalstone.compat import spring
 from evalstone.compat.imports.promptfoo import KNOWN
 from evalstone.datasets.columns import FIELD_NAMES
@@ -228,6 +229,8 @@ def check_value(option: str, value: str) -> None:
         assert re.fullmatch(r"faithfulness=[\d.]+", value)
     elif option in ("--concurrency", "--target-timeout", "--top", "--trials", "--limit", "--budget"):
         assert int(value)
+    elif option == "--kind":
+        assert value in KINDS_OF_PROJECTS
     else:
         assert option in FREE, f"{option} is not checked"
 
