@@ -141,6 +141,15 @@ def test_a_tilde_without_a_slash_is_part_of_a_name(evalstone: Evalstone, tmp_pat
     assert evalstone("check", "~nobody.py:samples").returncode == 0
 
 
+def test_results_as_yaml_are_no_configuration(evalstone: Evalstone, tmp_path: Path):
+    (tmp_path / "results.yaml").write_text("evalId: e\nresults:\n  version: 3\n  prompts: []\nconfig: {}\n", "utf-8")
+    for options in ([], ["--out", "project"], ["--ledger", "l.db"]):
+        done = evalstone("import", "results.yaml", *options)
+        assert done.returncode == 2
+        assert "has the results of promptfoo as YAML; save them as JSON: promptfoo export eval ID" in done.stderr
+    assert not (tmp_path / "project").exists()
+
+
 def test_a_configuration_in_code_is_not_run(evalstone: Evalstone, tmp_path: Path):
     (tmp_path / "promptfooconfig.js").write_text("process.exit(1)", "utf-8")
     done = evalstone("import", "promptfooconfig.js", "--out", "o")

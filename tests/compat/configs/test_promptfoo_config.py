@@ -169,6 +169,7 @@ def test_what_has_no_counterpart_is_named_with_its_test(tmp_path: Path, assertio
         ("x: {$ref: '#/x'}", "a $ref refers to itself"),
         ("\ntests: bad.yaml", "line 2: bad.yaml: test 2: a test is a table"),
         ("[]", "a configuration is a mapping"),
+        ("services:\n  web: {image: x}", "no configuration of promptfoo: it has none of prompts, providers, "),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_refused_with_its_line(tmp_path: Path, text: str, problem: str):

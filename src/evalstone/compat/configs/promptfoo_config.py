@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalstone._core.display import excerpt, quoted
+from evalstone._core.display import excerpt, listed, quoted
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.compat.configs.config_files import CODE, DATA, MOST_FILES, NOT_TEXT, SCHEME, YAML, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
@@ -41,6 +41,8 @@ _WITH_THRESHOLD = frozenset(
         *("latency", "levenshtein", "perplexity", "perplexity-score", "rouge-n", "similar", "starts-with"),
     )
 )
+_PARTS = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam")
+"""What makes a mapping a configuration."""
 _READ = (
     *("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios", "evaluateOptions"),
     *("assertionTemplates", "tags", "$schema", "outputPath", "commandLineOptions", "writeLatestResults"),
@@ -95,7 +97,10 @@ def read_config(path: Path) -> Config:
     root = read_yaml(files.text(path, None), str(path))
     if not isinstance(root, Table):
         raise DataError(f"{path}: a configuration is a mapping with prompts, providers and tests")
-    return _Reading(files, gaps, _dereferenced(root, root, files)).config()
+    root = _dereferenced(root, root, files)
+    if not any(name in root for name in _PARTS):
+        raise DataError(f"{path}: no configuration of promptfoo: it has none of {listed(_PARTS)}")
+    return _Reading(files, gaps, root).config()
 
 
 def _dereferenced(value: Any, root: Table, files: ConfigFiles, depth: int = 0) -> Any:

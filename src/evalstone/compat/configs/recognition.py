@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from evalstone._core.display import named
@@ -9,6 +10,8 @@ from evalstone._core.files import home_expanded
 from evalstone.compat.configs.config_files import CODE, YAML
 from evalstone.compat.imports.reading import head_of
 from evalstone.errors import DataError
+
+_KEY = re.compile(rb"^[\"']?(\w+)[\"']?[ \t]*:", re.MULTILINE)
 
 
 def config_at(path: str) -> Path | None:
@@ -26,6 +29,11 @@ def config_at(path: str) -> Path | None:
     if kind in YAML:
         if not file.is_file():
             raise DataError(f"{named(path)} does not exist")
+        if _has_results(file):
+            raise DataError(
+                f"{named(path)} has the results of promptfoo as YAML; save them as JSON: promptfoo export eval ID "
+                "-o results.json"
+            )
         return file
     if kind != ".json" or not file.is_file():
         return None
@@ -34,3 +42,9 @@ def config_at(path: str) -> Path | None:
         return None
     parts = [name for name in ("prompts", "providers", "tests") if head.has(name)]
     return file if len(parts) > 1 else None
+
+
+def _has_results(file: Path) -> bool:
+    """Whether YAML has results, and nothing that a configuration has."""
+    names = {match[1] for match in _KEY.finditer(head_of(file).start)}
+    return b"results" in names and names.isdisjoint((b"prompts", b"providers", b"targets", b"tests", b"scenarios"))
