@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from os import mkfifo
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,87 @@ def test_a_configuration_that_cannot_be_read_is_refused_with_its_line(tmp_path: 
     with pytest.raises(DataError) as error:
         made(folder, text, bad__csv="a,b\n1,2\n3\n", bad__yaml="- {}\n- 3\n")
     assert problem in str(error.value)
+
+
+DOUBLED = "x0: {a: 1}\n" + "".join(f"x{n}: [{{$ref: '#/x{n - 1}'}}, {{$ref: '#/x{n - 1}'}}]\n" for n in range(1, 30))
+FILLED = "with files, references and variables filled in, its tests have more than 50,000,000 characters"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tests: [{vars: {q: '{{r}}{{r}}', r: '{{q}}{{q}}'}}]", FILLED),
+        (f"defaultTest: {{vars: {{r: '{'x' * 100_000}'}}}}\ntests:\n" + "- vars: {q: a}\n" * 600, FILLED),
+        (f"prompts: ['{'{{q}}' * 9}']\nproviders: [echo]\ntests: [{{vars: {{q: '{'x' * 9_000_000}'}}}}]", FILLED),
+        ("tests:\n" + "- vars: {q: 'file://long.txt'}\n" * 60, FILLED),
+        (f"prompts: [{', '.join(['file://long.txt'] * 60)}]\ntests: [{{vars: {{q: a}}}}]", FILLED),
+        pytest.param(
+            f"prompts: ['{''.join(f'{{{{v{n}}}}}' for n in range(5_000))}']\ntests:\n" + "- vars: {q: a}\n" * 400,
+            FILLED,
+            marks=pytest.mark.slow,
+        ),
+        (DOUBLED + "tests: [{vars: {q: {$ref: '#/x29'}}}]", "line 22: with its references written out, it has more"),
+        (DOUBLED + "tags: {a: {$ref: '#/x29'}}", "line 22: with its references written out, it has more"),
+        (
+            f"prompts: [{', '.join(f'p{n}' for n in range(400))}]\ntests:\n" + "- vars: {q: a}\n" * 300,
+            "120,000 tests, one for each prompt; at most 100,000 are read",
+        ),
+        (
+            f"prompts: ['{{{{q}}}}']\nproviders: [{', '.join(f'openai:gpt-{n}' for n in range(1_001))}]",
+            "1,001 targets, one for each provider and prompt; at most 1,000 are read",
+        ),
+        pytest.param(
+            f"scenarios: [{{config: [{'{}, ' * 3_000}], tests: [{'{vars: {q: 1}}, ' * 3_000}]}}]",
+            "more than 100,000 tests",
+            marks=pytest.mark.slow,
+        ),
+        ("tests: file://pipe.yaml", "line 3: pipe.yaml is no file"),
+        pytest.param(
+            f"tests: file://{'*/' * 30}none.yaml",
+            "can't be followed: it leads through too many folders",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_configuration_that_grows_without_end_is_refused_soon(tmp_path: Path, text: str, problem: str):
+    for name in ("round", "about"):
+        (tmp_path / name).symlink_to(tmp_path, target_is_directory=True)
+    mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(DataError) as error:
+        made(tmp_path, text if "prompts:" in text else HEAD + text, long__txt="x" * 1_000_000)
+    assert problem in str(error.value).replace(str(tmp_path), "")
+    assert str(error.value).count("promptfooconfig.yaml") == 1
+
+
+def test_a_pattern_names_each_file_once_without_hidden_ones_and_without_going_round(tmp_path: Path):
+    folder = tmp_path / "[tone]"
+    (folder / "tests" / "more").mkdir(parents=True)
+    (folder / "tests" / "round").symlink_to(folder, target_is_directory=True)
+    for name in ("b.yaml", "a.yaml", "more/c.yaml", ".hidden.yaml", "d.txt"):
+        (folder / "tests" / name).write_text(f"- vars: {{q: {name}}}\n", "utf-8")
+    (folder / "tests" / "e.yaml").symlink_to(folder / "tests" / "a.yaml")
+    found = cases(made(folder, HEAD + "tests: ['file://tests/**/*.yaml']"))
+    assert [case["input"] for case in found] == ["a.yaml", "b.yaml", "more/c.yaml"]
+    found = cases(made(folder, HEAD + "tests: ['file://t*s/*.yaml']"))
+    assert [case["input"] for case in found] == ["a.yaml", "b.yaml"]
+
+
+def test_the_text_of_an_assertion_may_be_in_a_file_with_variables(tmp_path: Path):
+    text = HEAD + "tests: [{vars: {q: Why?}, assert: [{type: contains, value: 'file://said.txt'}]}]"
+    assert "You asked: Why?" in json.dumps(cases(made(tmp_path, text, said__txt="You asked: {{q}}\n")))
+
+
+def test_braces_that_no_brace_closes_are_read_in_time(tmp_path: Path):
+    text = "{{ {% {# " * 50_000
+    project = made(tmp_path, f"prompts: ['{text}', '{{{{q}}}}']\nproviders: [echo]\ntests: [{{vars: {{q: '{text}'}}}}]")
+    assert cases(project)[0]["input"] == text
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 5_000, "0b" + "1" * 20_000])
+def test_a_number_of_many_digits_is_text(tmp_path: Path, number: str):
+    assert cases(made(tmp_path, HEAD + f"tests: [{{vars: {{q: {number}}}}}]"))[0]["input"] == number
+    column = f"q,__config:__expected{number}:threshold\n1,1\n"
+    assert len(cases(made(tmp_path, HEAD + "tests: t.csv", t__csv=column))) == 1
 
 
 def test_files_of_the_repository_around_a_configuration_are_read(tmp_path: Path):

@@ -53,6 +53,10 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: !env X", "f: line 1: the tag !env isn't read"),
         ("a: &a [*a]", "f: line 1: *a is an alias within itself"),
         ("a: *b", "f:"),
+        (
+            f"a: &a '{'x' * 100_000}'\nb: [{'*a, ' * 400}]",
+            "f: line 2: with its aliases written out, it has more than 1,000,000 values, or 32,000,000 characters",
+        ),
         (BOMB, "f: line 6: with its aliases written out, it has more than 1,000,000 values"),
         ("[" * (MOST_DEEP + 1), f"f: line 1: nested too deeply: {MOST_DEEP} levels are the most"),
         ("a: 1\n---\nb: 2", "f: line 2: a second document"),

@@ -4,18 +4,23 @@ somebody else's reads no others."""
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evalstone._core.display import quoted
 from evalstone._core.files import file_text
+from evalstone.compat.configs.nunjucks import Room
 from evalstone.compat.configs.yaml_files import read_yaml
 from evalstone.errors import ConfigError, DataError
 
 MOST_FILES = 10_000
+_MOST_SEEN = 100_000
 SCHEME = "file://"
 CODE = frozenset((".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py", ".rb", ".sh", ".exe", ".bat", ".ps1", ".pl"))
 """The endings of files that are run, which no file of a configuration is."""
@@ -42,6 +47,11 @@ class ConfigFiles:
     """
 
     config: Path
+
+    @cached_property
+    def room(self) -> Room:
+        """What its tests may still have."""
+        return Room(str(self.config))
 
     @cached_property
     def folder(self) -> Path:
@@ -81,23 +91,35 @@ class ConfigFiles:
         name = reference.removeprefix(SCHEME)
         if not glob.has_magic(name):
             return [self.path(reference, line)]
-        self.path(name.partition("*")[0].partition("?")[0].partition("[")[0] or ".", line)
-        names = sorted(glob.iglob(name, root_dir=self.folder, recursive=True))  # noqa: PTH207 - as in a shell, without hidden files
+        parts = (self.folder / name).parts
+        own = 0 if Path(name).is_absolute() else len(self.folder.parts)
+        first = next(place for place, part in enumerate(parts) if place >= own and glob.has_magic(part))
+        start = self.path(str(Path(*parts[own:first])), line)
+        try:
+            matching = _matching(start, parts[first:], itertools.count())
+            names = sorted(itertools.islice(matching, MOST_FILES + 1), key=str)
+        except (OSError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or "it leads through too many folders, perhaps in a circle of links"
+            raise DataError(f"{self.place(line)}{quoted(reference)} can't be followed: {why}") from None
         if len(names) > MOST_FILES:
             raise DataError(f"{self.place(line)}{quoted(reference)} names more than {MOST_FILES:,} files")
-        found = [self.path(each, line) for each in names if (self.folder / each).is_file()]
+        found = dict.fromkeys(self.path(str(each), line) for each in names)
         if not found:
             raise DataError(f"{self.place(line)}{quoted(reference)} names no file")
-        return found
+        return [*found]
 
     def text(self, path: Path, line: int | None) -> str:
         """The text of a file. Raises DataError if it can't be read."""
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise DataError(f"{self.place(line)}{self.shown(path)} is no file")  # a pipe may never end
         try:
-            return file_text(path)
+            text = file_text(path)
         except OSError as error:
             raise DataError(f"{self.place(line)}{self.shown(path)} can't be read: {error.strerror or error}") from None
         except ConfigError as error:
-            raise DataError(self.place(line), error) from None
+            raise DataError("" if path == self.config else self.place(line), error) from None
+        self.room.take(len(text))
+        return text
 
     def data(self, path: Path, line: int | None) -> Any:
         """The value of a YAML or JSON file. Raises DataError if it can't be read."""
@@ -106,3 +128,26 @@ class ConfigFiles:
     def shown(self, path: Path) -> str:
         """The path of a file from the folder."""
         return Path(os.path.relpath(path, self.folder)).as_posix()
+
+
+def _matching(folder: Path, parts: Sequence[str], seen: Iterator[int]) -> Iterator[Path]:
+    """The files below a folder that a pattern names, as in a shell: without hidden ones.
+
+    parts: Those of the pattern. seen: Counts what is looked at. Raises RecursionError if there is no end of it.
+    """
+    first, *rest = parts
+    if first == "**":
+        yield from _matching(folder, rest or ["*"], seen)
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if next(seen) >= _MOST_SEEN:
+            raise RecursionError
+        if entry.name.startswith(".") > first.startswith("."):
+            continue
+        if first == "**":
+            if entry.is_dir() and not entry.is_symlink():
+                yield from _matching(entry, parts, seen)
+        elif fnmatchcase(entry.name, first):
+            if rest:
+                yield from _matching(entry, rest, seen)
+            elif entry.is_file():
+                yield entry

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from evalstone._core.guards import is_array, is_mapping
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone.compat.imports.cases import text_of
+from evalstone.errors import DataError
+
+MOST_TEXT = 50_000_000
+VALUE = 32
+"""How many characters a value counts besides its text."""
 
 _NAME = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.[\w-]+)*)\s*-?\}\}")
-_MARK = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_OPENING = re.compile(r"\{[{%#]")
+_CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _LIKE_OURS = re.compile(r"\\[{}]|\{[A-Za-z_][\w.-]*\}|\{\Z|\A\}")
 
 
@@ -19,21 +26,76 @@ class UnsupportedTemplate(Exception):
     """A template has more than names: filters, loops, conditions, or variables of the environment."""
 
 
+@dataclass
+class Room:
+    """How many characters the tests of a configuration may still have, with everything written out that they share: a
+    few templates and files could fill the memory."""
+
+    config: str
+    """The name of the configuration, for errors."""
+    left: int = MOST_TEXT
+
+    def take(self, size: int) -> None:
+        """Take characters. Raises DataError if there is no room for them."""
+        self.left -= size
+        if self.left < 0:
+            raise DataError(
+                f"{self.config}: with files, references and variables filled in, its tests have more than "
+                f"{MOST_TEXT:,} characters"
+            )
+
+    def take_value(self, value: Any) -> None:
+        """Take the characters of a value and of all in it. Raises as `take` does."""
+        if isinstance(value, str):
+            self.take(len(value))
+            return
+        self.take(VALUE)
+        if is_object(value):
+            for name, inner in value.items():
+                self.take(len(name))
+                self.take_value(inner)
+        elif is_array(value):
+            for inner in value:
+                self.take_value(inner)
+
+
 def names_in(template: str) -> list[str]:
     """The names in a template. Raises UnsupportedTemplate."""
     found: dict[str, None] = {}
-    for mark in _MARK.finditer(template):
-        match = _NAME.fullmatch(mark[0])
+    for mark in _marks(template):
+        match = _NAME.fullmatch(mark)
         if match is None or match[1].partition(".")[0] in ("env", "_conversation", "loop"):
-            raise UnsupportedTemplate(" ".join(mark[0].split())[:80])
+            raise UnsupportedTemplate(" ".join(mark.split())[:80])
         found[match[1]] = None
     return [*found]
 
 
-def rendered(template: str, variables: Mapping[str, Any]) -> str:
-    """The text of a template. A name without a value is empty. Raises UnsupportedTemplate."""
+def _marks(template: str) -> Iterator[str]:
+    """What is in double braces, and other tags and comments of templates."""
+    at, unclosed = 0, set[str]()
+    while opening := _OPENING.search(template, at):
+        at = opening.start() + 1
+        if opening[0] in unclosed:
+            continue
+        end = template.find(_CLOSING[opening[0]], opening.end())
+        if end < 0:
+            unclosed.add(opening[0])
+        else:
+            at = end + 2
+            yield template[opening.start() : at]
+
+
+def rendered(template: str, variables: Mapping[str, Any], room: Room) -> str:
+    """The text of a template. A name without a value is empty. Raises UnsupportedTemplate, and as `Room.take` does."""
+    room.take(len(template))
     names_in(template)
-    return _NAME.sub(lambda match: written(value_of(match[1], variables)), template)
+
+    def filled(match: re.Match[str]) -> str:
+        text = written(value_of(match[1], variables))
+        room.take(len(text) + VALUE)
+        return text
+
+    return _NAME.sub(filled, template)
 
 
 def converted(template: str, placeholder: Callable[[str], str]) -> str:

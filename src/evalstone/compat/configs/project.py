@@ -11,8 +11,16 @@ from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.compat.configs.assertions import COMPARABLE, SCORERS, Assertions, Converted
-from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, converted, names_in, rendered, written
-from evalstone.compat.configs.promptfoo_config import Config, Prompt, Test, read_config
+from evalstone.compat.configs.nunjucks import (
+    VALUE,
+    UnsupportedTemplate,
+    as_text,
+    converted,
+    names_in,
+    rendered,
+    written,
+)
+from evalstone.compat.configs.promptfoo_config import MOST_TESTS, Config, Prompt, Test, read_config
 from evalstone.compat.configs.providers import ECHO, http_target_of, model_of, target_of
 from evalstone.compat.configs.yaml_files import read_yaml
 from evalstone.compat.imports.cases import as_metadata, case_fields
@@ -25,6 +33,7 @@ from evalstone.types.criteria import RUBRICS
 CONFIG, DATA, GAPS = "evalstone.toml", "cases.jsonl", "not-converted.md"
 JUDGE = "openai/gpt-5.1"
 """The judge if the configuration names none that evalstone knows."""
+MOST_TARGETS = 1_000
 _OWN_ENTRIES = frozenset((CHECKS, *(path.partition(".")[0] for path in RUBRICS)))
 _MOST_LABELS = 20
 _RAW = re.compile(r"[^'\x00-\x08\x0b-\x1f\x7f]*")
@@ -140,6 +149,7 @@ class _Making:
         entry = as_metadata(own)
         for value, case in zip(values, self.cases, strict=True):
             if not is_input:
+                self.files.room.take_value(value)
                 case["metadata"][entry] = storable(value) if isinstance(value, str | dict) else written(value)
         self.placeholders[name] = "input" if is_input else f"metadata.{entry}" + (f".{path}" if path else "")
         return self.placeholders[name]
@@ -216,6 +226,11 @@ class _Making:
 
     def _targets(self, prompts: Sequence[_Target]) -> list[dict[str, Any]]:
         targets: list[dict[str, Any]] = []
+        if (number := len(self.config.providers) * len(prompts)) > MOST_TARGETS:
+            raise DataError(
+                f"{self.files.config}: {number:,} targets, one for each provider and prompt; at most {MOST_TARGETS:,} "
+                f"are read"
+            )
         for provider in self.config.providers:
             place = f"line {provider['line']}"
             identity: str = provider["id"]
@@ -250,7 +265,7 @@ class _Making:
         prompts = self.config.prompts
         for test, case in zip(self.config.tests, self.cases, strict=True):
             try:
-                case["output"] = rendered(prompts[0].text, test.variables)
+                case["output"] = rendered(prompts[0].text, test.variables, self.files.room)
             except UnsupportedTemplate:
                 return  # the gap of the prompt says it
 
@@ -362,6 +377,12 @@ def _ask_constant_prompts(config: Config) -> None:
     """If no prompt has a variable, make each of them what is asked: a sample for each test and prompt."""
     if not all(_is_constant(prompt) for prompt in config.prompts):
         return
+    number = len(config.tests) * len(config.prompts)
+    if number > MOST_TESTS:
+        raise DataError(
+            f"{config.files.config}: {number:,} tests, one for each prompt; at most {MOST_TESTS:,} are read"
+        )
+    config.files.room.take(len(config.tests) * sum(len(prompt.text) + VALUE for prompt in config.prompts))
     config.tests[:] = [
         replace(
             test,

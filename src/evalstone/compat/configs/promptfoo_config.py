@@ -13,7 +13,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.compat.configs.config_files import CODE, DATA, MOST_FILES, NOT_TEXT, SCHEME, YAML, ConfigFiles, kind_of
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, rendered
-from evalstone.compat.configs.yaml_files import Items, Table, line_of, read_yaml
+from evalstone.compat.configs.yaml_files import MOST_VALUES, TOO_MUCH, Items, Table, line_of, read_yaml, size_of
 from evalstone.compat.imports.promptfoo import KNOWN
 from evalstone.errors import DataError
 
@@ -97,26 +97,32 @@ def read_config(path: Path) -> Config:
     root = read_yaml(files.text(path, None), str(path))
     if not isinstance(root, Table):
         raise DataError(f"{path}: a configuration is a mapping with prompts, providers and tests")
-    root = _dereferenced(root, root, files)
+    root = _dereferenced(root, root, files, {})
     if not any(name in root for name in _PARTS):
         raise DataError(f"{path}: no configuration of promptfoo: it has none of {listed(_PARTS)}")
     return _Reading(files, gaps, root).config()
 
 
-def _dereferenced(value: Any, root: Table, files: ConfigFiles, depth: int = 0) -> Any:
-    """The value with what each `$ref: "#/…"` in it refers to in place of it."""
+def _dereferenced(value: Any, root: Table, files: ConfigFiles, sizes: dict[int, int], depth: int = 0) -> Any:
+    """The value with what each `$ref: "#/…"` in it refers to in place of it.
+
+    sizes: How many values each of those by ID that have it are, with everything written out.
+    """
     if depth > _MOST_REFERENCES:
         raise DataError(f"{files.place(line_of(value))}a $ref refers to itself, or they are nested too deeply")
+    if not isinstance(value, Table | Items) or id(value) in sizes:
+        return value
     if isinstance(value, Table):
         if isinstance(reference := value.get("$ref"), str) and (reference.startswith("#/") or len(value) == 1):
-            return _dereferenced(_at(root, reference, value, files), root, files, depth + 1)
-        for name, inner in value.items():
-            if isinstance(inner, dict | list):
-                value[name] = _dereferenced(inner, root, files, depth + 1)
-    elif isinstance(value, Items):
-        value[:] = [
-            _dereferenced(each, root, files, depth + 1) if isinstance(each, dict | list) else each for each in value
-        ]
+            return _dereferenced(_at(root, reference, value, files), root, files, sizes, depth + 1)
+        value.update({name: _dereferenced(inner, root, files, sizes, depth + 1) for name, inner in value.items()})
+    else:
+        value[:] = [_dereferenced(inner, root, files, sizes, depth + 1) for inner in value]
+    inside = value.values() if isinstance(value, Table) else value
+    size = 1 + sum(sizes.get(id(inner)) or size_of(inner) for inner in inside)
+    if size > MOST_VALUES:
+        raise DataError(f"{files.place(value.line)}with its references written out, it has {TOO_MUCH}")
+    sizes[id(value)] = size
     return value
 
 
@@ -311,7 +317,8 @@ class _Reading:
         tests = self.root.get("tests")
         number = 0
         scenarios = self.root.get("scenarios")
-        found = [*self._cases(tests, line_of(self.root, "tests")), *self._scenarios(scenarios)]
+        every = chain(self._cases(tests, line_of(self.root, "tests")), self._scenarios(scenarios))
+        found = [*islice(every, MOST_TESTS + 1)]
         if not found and not tests and not scenarios:
             if "redteam" in self.root:
                 raise DataError(f"{self.files.config}: it has no tests; attacks (redteam) aren't generated")
@@ -414,7 +421,7 @@ class _Reading:
             value = read_yaml(text, shown)
             root = value if isinstance(value, Table) else Table()
             if value is not None:
-                yield from self._cases(_dereferenced(value, root, self.files), line, shown)
+                yield from self._cases(_dereferenced(value, root, self.files, {}), line, shown)
         else:
             raise DataError(f"{self.files.place(line)}{shown}: tests are CSV, JSON, JSONL or YAML")
 
@@ -435,7 +442,7 @@ class _Reading:
                 test["threshold"] = _number(cell)
             elif name.startswith("__metadata:"):
                 _add_metadata(test["metadata"], name.removeprefix("__metadata:"), cell)
-            elif match := re.fullmatch(r"__config:__expected(\d*):threshold", name):
+            elif match := re.fullmatch(r"__config:__expected(\d{0,6}):threshold", name):
                 if (number := _number(cell)) is not None:
                     limits[int(match[1] or 1) - 1] = number
             elif name.startswith("__"):
@@ -468,7 +475,9 @@ class _Reading:
         repeat = options.get("repeat")
         if isinstance(repeat, int) and repeat != 1:
             self.gaps.add("options.repeat", "trials are for all samples: trials = N, or --trials N", place)
+        shared = [assertions, _table_in(default, "metadata"), _table_in(test, "metadata"), output, options]
         for values in product(*choices.values()):
+            self.files.room.take_value([*values, shared])
             yield Test(
                 place=place,
                 line=line,
@@ -552,7 +561,7 @@ class _Reading:
             while isinstance(value, str) and ("{{" in value or "{%" in value) and rounds < _MOST_ROUNDS:
                 rounds += 1
                 try:
-                    new = rendered(value, values)
+                    new = rendered(value, values, self.files.room)
                 except UnsupportedTemplate as error:
                     self.gaps.add(f"the variable {name}", f"it has a template with more than a name: {error}", place)
                     break

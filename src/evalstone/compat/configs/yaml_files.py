@@ -19,8 +19,13 @@ from evalstone.errors import DataError, MissingDependency
 MOST_BYTES = 20_000_000
 MOST_VALUES = 1_000_000
 MOST_DEEP = 100
+_TEXT = 32
+"""The characters that count as a value."""
+TOO_MUCH = f"more than {MOST_VALUES:,} values, or {MOST_VALUES * _TEXT:,} characters"
 _STANDARD = "tag:yaml.org,2002:"
-_INTEGER = re.compile(r"[-+]?(?:0b[01][01_]*|0o[0-7][0-7_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|[0-9][0-9_]{0,300})")
+_INTEGER = re.compile(
+    r"[-+]?(?:0b[01][01_]{0,300}|0o[0-7][0-7_]{0,300}|0x[0-9a-fA-F][0-9a-fA-F_]{0,300}|[0-9][0-9_]{0,300})"
+)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?")
 _PAIR = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2})")
 """A character beyond 16 bits as JSON escapes it, which libyaml doesn't read."""
@@ -56,6 +61,11 @@ def line_of(value: object, key: str | int | None = None) -> int | None:
     if isinstance(value, Items):
         return value.lines[key] if isinstance(key, int) and key < len(value.lines) else value.line
     return None
+
+
+def size_of(value: object) -> int:
+    """How many values a scalar counts: a long text counts several."""
+    return 1 + len(value) // _TEXT if isinstance(value, str) else 1
 
 
 @dataclass
@@ -136,8 +146,9 @@ class _Reading:
         elif kind == "ScalarEvent":
             self._check_tag(event, line)
             value = event.value if self._is_key() else _scalar(event)
-            self._anchor(event.anchor, value, 1)
-            self._add(value, 1, line)
+            size = size_of(event.value)
+            self._anchor(event.anchor, value, size)
+            self._add(value, size, line)
         elif kind == "AliasEvent":
             if any(each.anchor == event.anchor for each in self._open):
                 raise self.refuse(line, f"*{event.anchor} is an alias within itself")
@@ -179,7 +190,7 @@ class _Reading:
         into = self._open[-1]
         into.size += size
         if into.size > MOST_VALUES:
-            raise self.refuse(line, f"with its aliases written out, it has more than {MOST_VALUES:,} values")
+            raise self.refuse(line, f"with its aliases written out, it has {TOO_MUCH}")
         if isinstance(into.value, Items):
             into.value.append(value)
             into.value.lines.append(line)
