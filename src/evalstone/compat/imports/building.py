@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -20,16 +20,28 @@ from evalstone._core.json import content_hash
 from evalstone._core.run_ids import run_id
 from evalstone._core.sizes import MOST_SCALE
 from evalstone.compat.imports.checking import checked
-from evalstone.compat.imports.results import About, Event, Metric, Printed, Restart, Result, Row, failed, metric_name
+from evalstone.compat.imports.results import (
+    About,
+    Event,
+    Judged,
+    Metric,
+    Printed,
+    Restart,
+    Result,
+    Row,
+    failed,
+    metric_name,
+)
 from evalstone.compat.imports.systems import (
     NO_CALL,
     NO_EVIDENCE,
     NULL,
     SCORE,
     UNANSWERED,
-    Scored,
+    Content,
     StoredResult,
     System,
+    SystemRun,
     results_text,
 )
 from evalstone.datasets.blocks import line_blocks
@@ -42,7 +54,6 @@ from evalstone.results.record_lines import RecordLines
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerCounts, ScorerInfo, is_unanswered
 from evalstone.run.problems import named_judges
-from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import Failed, Note, Paid, Skipped, StoredTarget, Usage, note
 
 ROWS_PER_WRITE, BLOCKS_PER_WRITE = 2_000, 16
@@ -124,28 +135,16 @@ class Building:
         system.add(row, results_text(of_others, results))
 
     def _stored(self, system: System, metric: Metric, result: Result) -> StoredResult:
-        if (spread := self._spreads.get(metric)) is None:
-            spread = self._spreads[metric] = _Spread(metric, len(self._spreads))
-        number, problem, value, call = spread.number, result.problem, result.value, NO_CALL
-        if (counts := system.metrics.get(number)) is None:
-            counts = system.metrics[number] = ScorerCounts()
-        if metric is not spread.metric:
-            spread.same_threshold &= metric.threshold == spread.metric.threshold
-        if value is not None and value > spread.highest:
-            spread.highest = value
+        """A result as a text. It is counted for its metric and for the system."""
+        number, problem, value = self._number(metric, result.value), result.problem, result.value
+        counts, call, unanswered = system.counts(number), NO_CALL, False
         if problem is not None and result.counted is not None:
-            times, total = system.counted.setdefault(number, (0, ExactSum()))
-            total.add(result.counted)
-            system.counted[number] = times + 1, total
+            system.add_counted(number, result.counted)
         if problem is None and value is None:
             problem = failed("NoScore", "the file has no score")
-        unanswered = False
         if (judged := result.judged) is not None:
             unanswered = isinstance(problem, Skipped) and is_unanswered(judged.answer)
-            judge, written = _judge_of(judged.judge, self.tool)
-            counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
-            cost = NULL if judged.cost is None else repr(judged.cost)
-            call = (written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds))
+            call = self._call(counts, judged, unanswered=unanswered)
         seconds = repr(result.seconds)
         if problem is not None:
             stored = StoredResult.without_score(problem, str(number), seconds, call)
@@ -153,6 +152,23 @@ class Building:
         evidence = plain_line(result.evidence) if result.evidence else NO_EVIDENCE
         reason = plain_line(result.reason)
         return StoredResult(str(number), SCORE, repr(value), reason, evidence, NULL, seconds, *call)
+
+    def _number(self, metric: Metric, value: float | None) -> int:
+        """The number of a metric, which may be new. value: One of its scores, which tells its scale."""
+        if (spread := self._spreads.get(metric)) is None:
+            spread = self._spreads[metric] = _Spread(metric, len(self._spreads))
+        if metric is not spread.metric:
+            spread.same_threshold &= metric.threshold == spread.metric.threshold
+        if value is not None and value > spread.highest:
+            spread.highest = value
+        return spread.number
+
+    def _call(self, counts: ScorerCounts, judged: Judged, *, unanswered: bool) -> tuple[str, str, str, str, str]:
+        """The parts of a result that are of its judge's call, which is counted."""
+        judge, written = _judge_of(judged.judge, self.tool)
+        counts.add_call(judge, judged.answer, judged.usage, judged.cost, unanswered=unanswered)
+        cost = NULL if judged.cost is None else repr(judged.cost)
+        return written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds)
 
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
         """The run of each system.
@@ -172,14 +188,13 @@ class Building:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
         infos = [self._info(spread) for spread in self._spreads.values()]
-        scored = [Scored(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
-        runs = [self._built(each, name, tags) for each in scored]
-        ours = [each.ours() for each in scored]
-        said = list(checked(self.tool, ours, self._printed))
-        for place, of in enumerate(ours):
-            found = [each for system, each in said if system in (None, of.system)]
-            run = runs[place].run
-            runs[place] = replace(runs[place], run=replace(run, cautions=(*run.cautions, *found)))
+        of_systems = [SystemRun(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
+        contents = [each.content() for each in of_systems]
+        checks = list(checked(self.tool, [content.ours for content in contents], self._printed))
+        runs: list[Built] = []
+        for each, content in zip(of_systems, contents, strict=True):
+            notes = [check for system, check in checks if system in (None, each.system.identity)]
+            runs.append(self._built(each, content, notes, name, tags))
         return runs
 
     def _ordered(self) -> list[System]:
@@ -204,42 +219,35 @@ class Building:
             scale=scale,
             lower_is_better=metric.lower_is_better,
             description=metric.description,
-            tool=f"{self.tool} {_as_version(self.about.version)}".rstrip(),
+            tool=self._tool_and_version,
             tool_threshold=metric.threshold if spread.same_threshold else None,
         )
 
-    def _built(self, scored: Scored, name: str, tags: tuple[str, ...]) -> Built:
-        system = scored.system
+    def _built(
+        self, system_run: SystemRun, content: Content, checks: list[Note], name: str, tags: tuple[str, ...]
+    ) -> Built:
+        system = system_run.system
         when = self._started()
-        signatures = [info.signature for info in scored.infos.values()]
-        scales = [info.scale for info in scored.infos.values()]
+        signatures = [info.signature for info in system_run.infos.values()]
+        scales = [info.scale for info in system_run.infos.values()]
         known = [self.tool, self.reading, vars(self.about), system.identity, system.dataset, signatures, scales]
         system.digest.update(json.dumps(known).encode())
         id = run_id(when, system.digest.hexdigest())
-        samples = scored.samples()
-        target = None if not system.identity else _target(system, scored.trials, id)
-        summary = scored.summary()
-        names = {info.name for info in scored.infos.values()}
-        cautions = [note("imported", tool=_tool_of(scored) or self.tool, file=self.file)]
-        cautions += [each for each in self._notes if not each.scorer or each.scorer in names]
-        if system.scored:
-            cautions.append(note("scored_without_answer", "caution", tool=self.tool, rows=system.scored))
-        if scored.missing:
-            cautions.append(note("trials_absent", "caution", absent=scored.missing, trials=scored.trials))
+        target = None if not system.identity else _target(system, system_run.trials, id)
         run = Run(
             id=id,
             dataset_name=system.dataset or metric_name(self.about.name, self.file),
-            dataset_version=str(scored.version),
+            dataset_version=content.version,
             n_samples=len(system.trials),
-            judge=named_judges((), {}, summary)[0],
+            judge=named_judges((), {}, content.summary)[0],
             judge_note="",
-            scorers=tuple(scored.infos.values()),
-            records=scored.records,
-            summary=summary,
+            scorers=tuple(system_run.infos.values()),
+            records=content.records,
+            summary=content.summary,
             started=when.isoformat(timespec="seconds"),
             seconds=self.about.seconds,
-            cautions=tuple(cautions),
-            samples=samples,
+            cautions=(*self._cautions(system_run), *checks),
+            samples=content.samples,
             target=target,
             name=name,
             tags=tags,
@@ -248,10 +256,24 @@ class Building:
         run = replace(run, paid=Paid(total=cost, this_call=cost, records=run.judge_cost))
         return Built(
             run=run,
-            records=scored.records,
-            cases=scored.cases(),
-            answers=() if target is None else scored.answers(target, id),
+            records=content.records,
+            cases=system_run.cases(),
+            answers=() if target is None else system_run.answers(target, id),
         )
+
+    def _cautions(self, system_run: SystemRun) -> Iterator[Note]:
+        """What has to be known of a run, but for what the tool printed."""
+        yield note("imported", tool=self._tool_and_version, file=self.file)
+        names = {info.name for info in system_run.infos.values()}
+        yield from (each for each in self._notes if not each.scorer or each.scorer in names)
+        if system_run.system.scored:
+            yield note("scored_without_answer", "caution", tool=self.tool, rows=system_run.system.scored)
+        if system_run.missing:
+            yield note("trials_absent", "caution", absent=system_run.missing, trials=system_run.trials)
+
+    @property
+    def _tool_and_version(self) -> str:
+        return f"{self.tool} {_as_version(self.about.version)}".rstrip()
 
     def _started(self) -> datetime:
         try:
@@ -259,10 +281,6 @@ class Building:
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
             return self.written.astimezone(UTC)
-
-
-def _tool_of(scored: Scored) -> str:
-    return next((info.tool for info in scored.infos.values()), "")
 
 
 def _as_version(text: str) -> str:

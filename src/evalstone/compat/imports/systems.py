@@ -129,6 +129,18 @@ class System:
         self.digest = hashlib.blake2b(digest_size=16)
         self._taken = set[tuple[int, int]]()
 
+    def counts(self, metric: int) -> ScorerCounts:
+        """What is counted of a metric's judge calls. metric: its number."""
+        if (counts := self.metrics.get(metric)) is None:
+            counts = self.metrics[metric] = ScorerCounts()
+        return counts
+
+    def add_counted(self, metric: int, value: float) -> None:
+        """Add what the tool counted for a problem. metric: its number."""
+        times, total = self.counted.setdefault(metric, (0, ExactSum()))
+        total.add(value)
+        self.counted[metric] = times + 1, total
+
     def add(self, row: Row, scores: str) -> None:
         """Add a row. Raises DataError for a trial that another row has, or with a number that none can have.
 
@@ -178,13 +190,28 @@ class System:
         return number
 
 
-class Scored:
+class Content(NamedTuple):
+    """What a run of a system consists of."""
+
+    samples: Sequence[Sample]
+    """With the answers."""
+    version: str
+    """That of the dataset."""
+    records: RecordLines
+    summary: tuple[ScorerSummary, ...]
+    ours: OurRun
+    """What is compared with what the tool printed."""
+
+
+class SystemRun:
     """The samples and records of a system, in the order of the cases, their trials and the metrics.
 
     Args:
         system: Its rows.
         infos: Its scorers, by the numbers of their metrics.
         tool: The name of the tool.
+
+    Raises DataError for more outcomes than a run can have.
     """
 
     def __init__(self, system: System, infos: Mapping[int, ScorerInfo], tool: str) -> None:
@@ -194,12 +221,11 @@ class Scored:
         if number * len(infos) > MOST_OUTCOMES:
             raise DataError(f"it has {number * len(infos):,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
         self.missing = number - len(system.case_of)
-        self.version = Version()
-        """That of the dataset, once the samples are there."""
+        self._version = Version()
         self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
         signatures = [info.signature for info in infos.values()]
         self._columns = Columns(signatures, number)
-        self.records = RecordLines(self._columns)
+        self._records = RecordLines(self._columns)
         titles = scorer_titles([*infos.values()])
         self._builders = {number: SummaryBuilder(info, system.metrics[number]) for number, info in infos.items()}
         self._scorers = [
@@ -222,17 +248,15 @@ class Scored:
         """The samples as lines, without the answers of a target."""
         return (line_with(case.id, case.content) for case in self._cases())
 
-    def samples(self) -> Sequence[Sample]:
-        """The samples with the answers. Meanwhile, the records and the version are made."""
-        if len(self._rows) < MOST_IN_MEMORY:
-            return tuple(sample_of(value_of(line)) for line in self._answered())
-        return SpooledSamples.of_lines(self._answered())
+    def content(self) -> Content:
+        """What the rows are as a run. Called once: the records are made while the samples are read."""
+        lines, records, version = self._answered(), self._records, self._version
+        in_memory = len(self._rows) < MOST_IN_MEMORY
+        samples = tuple(sample_of(value_of(line)) for line in lines) if in_memory else SpooledSamples.of_lines(lines)
+        summary = tuple(builder.summary() for builder in self._builders.values())
+        return Content(samples, str(version), records, summary, self._ours())
 
-    def summary(self) -> tuple[ScorerSummary, ...]:
-        """The summary of each scorer, once the samples are there."""
-        return tuple(builder.summary() for builder in self._builders.values())
-
-    def ours(self) -> OurRun:
+    def _ours(self) -> OurRun:
         """What is compared with what the tool printed."""
         metrics = (
             Ours(
@@ -275,7 +299,7 @@ class Scored:
     def _answered(self) -> Iterator[str]:
         for number, (case, trial, row) in enumerate(self._cells(self._cases())):
             if trial in (None, 1):
-                self.version.add(case.id, case.content_hash)
+                self._version.add(case.id, case.content_hash)
             self._add_records(number, case, trial, row)
             content = "" if row == _NO_ROW else self.system.answered.at(row)
             yield line_with(case.id, content or case.content, trial)
@@ -307,7 +331,7 @@ class Scored:
             values.append(score)
             kinds.append(int(result.kind))
             seconds.append(float(result.seconds))
-        self.records.extend(redacted_lines(texts))
+        self._records.extend(redacted_lines(texts))
         self._columns.put_case(number, case.id, trial, group, case.weight, values, bytes(kinds), seconds)
 
 
