@@ -50,6 +50,7 @@ def import_(
             parse=scorer_numbers,
         ),
     ] = None,
+    encoding: options.Encoding = None,
     name: Annotated[Value, option("--name NAME", "Options", "Name of the runs.")] = None,
     tags: Annotated[Values, option("--tag TAG", "Options", "Tag of the runs.")] = None,
     out: options.Out = None,
@@ -67,14 +68,22 @@ def import_(
     from evalstone.compat.configs.recognition import config_at
 
     if (config := config_at(path)) is not None:
-        given = {"--scale": scales, "--name": name, "--tag": tags, "--ledger": ledger, **_requested(outputs)}
+        given = {"--scale": scales, "--encoding": encoding, "--name": name, "--tag": tags, "--ledger": ledger}
+        given |= _requested(outputs)
         return _import_config(config, tool, out, [option for option, value in given.items() if value])
     from evalstone.compat.imports.importing import import_results
     from evalstone.ledger.base import DEFAULT_LEDGER
 
     location = DEFAULT_LEDGER if ledger is None else ledger
     runs = import_results(
-        path, tool=tool, out=out, ledger=location, scales=scales, name=name or "", tags=tuple(tags or ())
+        path,
+        tool=tool,
+        out=out,
+        ledger=location,
+        scales=scales,
+        encoding=encoding,
+        name=name or "",
+        tags=tuple(tags or ()),
     )
     view = runs.view(front_end(import_))
     if present(view, formats(view, outputs, runs.to_dict())):

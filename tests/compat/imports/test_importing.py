@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
 import shlex
@@ -467,3 +468,43 @@ def test_data_without_a_known_column_are_told_by_the_kind_of_the_error(tmp_path:
     assert (caught.value.kind, caught.value.known) == ("unrecognized", ("foo",))
     assert str(caught.value).startswith(f"{path}: no column is recognized (columns: foo)")
     assert not es.check(path).scorers
+
+
+def test_a_table_in_another_encoding_is_read_if_it_is_named(tmp_path: Path) -> None:
+    text = "user_input,response,faithfulness\n«Où est Rome ?»,En Italie — bien sûr,0.5\n"
+    for name, content in {"t.csv": text.encode("cp1252"), "t.csv.gz": gzip.compress(text.encode("cp1252"))}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=r"not UTF-8: byte .* or name its encoding, such as encoding=\"cp1252\""):
+            import_results(tmp_path / name, ledger=None)
+        run = import_results(tmp_path / name, ledger=None, encoding="cp1252")[0]
+        assert [(sample.input, sample.output) for sample in run.samples or ()] == [
+            ("«Où est Rome ?»", "En Italie — bien sûr")
+        ]
+    with pytest.raises(ConfigError, match="encoding must be the name of an encoding, such as cp1252"):
+        import_results(tmp_path / "t.csv", ledger=None, encoding="cp9999")
+    (tmp_path / "log.eval").write_bytes(b"PK\3\4")
+    with pytest.raises(ConfigError, match=r"encoding is for files of text, which log.eval is not"):
+        import_results(tmp_path / "log.eval", ledger=None, encoding="cp1252")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (
+            "a.eval",
+            "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n",
+            "a.eval is a pointer of Git LFS, not the file itself; get it: git lfs pull",
+        ),
+        (
+            "a.csv",
+            'body,"[openai:gpt-5.1] Translate, please: {{body}}"\nHi,"[PASS] (1.00)\n\nSalut\n"\n',
+            "a.csv is a table of promptfoo, which has the scores as text; save the results as JSON: promptfoo export",
+        ),
+        ("a.csv", 'x,"y, and z"\n1,2\n', "a.csv isn't known as the results of a tool (columns: x, y, and z)"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_says_what_to_do(tmp_path: Path, name: str, text: str, problem: str) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(DataError) as error:
+        import_results(tmp_path / name, ledger=None)
+    assert problem in " ".join(str(error.value).split())

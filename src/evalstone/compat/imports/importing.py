@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, overload
 from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, digits_for, limits, listed, number, quoted
 from evalstone._core.file_format import IMPORT_FORMAT
-from evalstone._core.files import home_expanded
+from evalstone._core.files import check_encoding, home_expanded
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.garbage import rare_collections
 from evalstone._core.json import content_hash
@@ -182,6 +182,7 @@ def import_results(
     out: str | os.PathLike[str] | None = None,
     ledger: str | os.PathLike[str] | None = DEFAULT_LEDGER,
     scales: Mapping[str, float] | None = None,
+    encoding: str | None = None,
     name: str = "",
     tags: str | Iterable[str] = (),
 ) -> ImportedRuns:
@@ -198,6 +199,7 @@ def import_results(
         ledger: The ledger to keep the runs in. None keeps them in none.
         scales: The highest possible score by metric, for those whose tool doesn't say it. By default 1, or if a score
             is higher, a power of ten.
+        encoding: The encoding of a text that isn't UTF-8 and doesn't say its encoding itself, such as "cp1252".
         name: A name for the runs.
         tags: One or more tags for the runs.
 
@@ -207,12 +209,14 @@ def import_results(
         LedgerError: The ledger can't be written.
     """
     check_argument("tool", tool, str | None)
+    check_argument("encoding", encoding, str | None)
+    check_encoding(encoding)
     check_argument("tags", tags, Annotated[Any, _TAGS])
     labels = (tags,) if isinstance(tags, str) else tuple(tags)
     check_names(name, labels)
     for metric, scale in (scales or {}).items():
         check_argument(f"scales[{metric!r}]", scale, _SCALE)
-    source = Source(home_expanded(os.fspath(path)))
+    source = Source(home_expanded(os.fspath(path)), encoding)
     if not source.path.exists():
         raise DataError(f"{quoted(path)} does not exist")
     register_credentials()  # the tool may have used any of them, and errors quote them

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import itertools
 import json
 import re
@@ -17,6 +19,7 @@ from typing import Any
 
 from evalstone._core.display import listed, named, shortlist
 from evalstone._core.files import Expansion, encoding_of
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
 from evalstone._core.times import utc_time
@@ -34,6 +37,11 @@ MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
 _TABLES = (".csv", ".tsv")
+_BINARY = (b"PK\3\4", b"PAR1", b"SQLite format 3\0")
+"""What files begin with that aren't text."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_VERDICT = re.compile(rb"(?:\A|[\"\n,])\[(?:PASS|FAIL|ERROR)\] ")
+"""What a cell of promptfoo's CSV begins with."""
 _SHOWN = 4
 """The number of forms that the error about a file that nobody knows describes."""
 _TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")\s*(:)?|[{}\[\]]', re.DOTALL)
@@ -44,11 +52,16 @@ class Source:
     """The file or folder to import."""
 
     path: Path
+    encoding: str | None = None
+    """The encoding of its texts; None for the one that they say themselves, or else UTF-8."""
 
     @functools.cached_property
     def head(self) -> Head:
-        """What it begins with."""
-        return head_of(self.path)
+        """What it begins with. Raises ConfigError for an encoding of a file that isn't text."""
+        head = head_of(self.path, self.encoding)
+        if self.encoding is not None and head.start.startswith(_BINARY):
+            raise ConfigError(Setting("encoding"), f" is for files of text, which {self.name} is not")
+        return head
 
     @property
     def name(self) -> str:
@@ -76,7 +89,7 @@ class Source:
 
     def json(self, file: Path | None = None) -> JsonDocument:
         """A JSON document. file: of the folder; by default, the file itself."""
-        data = _data_file(file or self.path, ".json")
+        data = _data_file(file or self.path, ".json", self.encoding)
         return JsonDocument(Expansion(data.location.size).counted(data.text()))
 
     def archive(self, file: Path | None = None) -> Archive:
@@ -85,7 +98,7 @@ class Source:
 
     def lines(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """The objects of a JSON Lines file, each after its place."""
-        data = _data_file(file or self.path, ".jsonl")
+        data = _data_file(file or self.path, ".jsonl", self.encoding)
         return _objects(json_lines(Expansion(data.location.size).counted(data.text())))
 
     def rows(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -95,8 +108,8 @@ class Source:
         kind, _ = kind_of(path.name)
         if kind not in READABLE and not path.is_dir():
             raise DataError(f"it has an unknown suffix; readable are {listed(READABLE)}")
-        data = _data_file(path, kind)
-        return _objects(_Table(data.location, data.kind, data.zipped).rows() if data.kind in _TABLES else data.rows())
+        data = _data_file(path, kind, self.encoding)
+        return _objects((_Table(**vars(data)) if data.kind in _TABLES else data).rows())
 
 
 class _Table(DataFile):
@@ -114,11 +127,11 @@ def _objects(rows: Rows) -> Iterator[tuple[str, dict[str, Any]]]:
     return ((place, as_object(value, place)) for place, value in rows)
 
 
-def _data_file(path: Path, kind: str) -> DataFile:
+def _data_file(path: Path, kind: str, encoding: str | None = None) -> DataFile:
     """A file of a kind. Raises DataError for a folder."""
     if path.is_dir():
         raise DataError("it is a folder; name the file in it")
-    return DataFile(Location.of(str(path)), kind, path.name.lower().endswith(".gz"))
+    return DataFile(Location.of(str(path)), kind, path.name.lower().endswith(".gz"), encoding)
 
 
 @dataclass(frozen=True)
@@ -211,6 +224,8 @@ def reader_for(source: Source, tool: str | None = None) -> Reader:
     if found:
         tools = " or ".join(reader.tool for reader in found)
         raise DataError(f"{named(str(path))} may be of {tools}; say which with --from")
+    if problem := _problem_of(head):
+        raise DataError(f"{named(str(path))} {problem}")
     raise DataError(
         f"{named(str(path))} isn't known as the results of a tool{_seen(head)}. {_forms(head, known)}{_answers(head)}"
     )
@@ -222,6 +237,18 @@ def tool_of(path: Path) -> str:
         return reader_for(Source(path)).tool
     except DataError:
         return ""
+
+
+def _problem_of(head: Head) -> str:
+    """Why a file that is known can't be imported, and what to do; "" for one that isn't known."""
+    if head.start.startswith(_POINTER):
+        return "is a pointer of Git LFS, not the file itself; get it: git lfs pull"
+    if head.columns and _VERDICT.search(head.start):
+        return (
+            "is a table of promptfoo, which has the scores as text; save the results as JSON: promptfoo export eval ID "
+            "-o results.json"
+        )
+    return ""
 
 
 def _answers(head: Head) -> str:
@@ -252,8 +279,13 @@ def _seen(head: Head) -> str:
     return f" (files: {shortlist(sorted(head.names))})" if head.is_folder else ""
 
 
-def head_of(path: Path) -> Head:
-    """What recognition knows of a file or folder. Raises DataError for one that isn't there or can't be read."""
+def head_of(path: Path, encoding: str | None = None) -> Head:
+    """What recognition knows of a file or folder. Raises DataError for one that isn't there or can't be read.
+
+    Args:
+        path: The file or folder.
+        encoding: The encoding of a text, if it doesn't say it itself and isn't UTF-8.
+    """
     try:
         if path.is_dir():
             names = frozenset(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
@@ -261,11 +293,12 @@ def head_of(path: Path) -> Head:
         with Location.of(str(path)).open() as file:
             start = file.read(_BEGINNING)
         if path.name.lower().endswith(".gz"):
-            start = "".join(_pieces(path)).encode()
+            start = "".join(_pieces(path, encoding)).encode()
+            encoding = None
     except OSError as error:
         raise DataError(f"{named(str(path))} cannot be read: {error.strerror or error}") from None
-    encoding, mark = encoding_of(start)
-    text = start[mark:].decode(encoding, "replace").lstrip()
+    own, mark = encoding_of(start)
+    text = start[mark:].decode(encoding or own, "replace").lstrip()
     keys, is_lines, columns = frozenset[str](), False, tuple[str, ...]()
     if text.startswith(("{", "[")):
         first, _, rest = text.partition("\n")
@@ -274,14 +307,24 @@ def head_of(path: Path) -> Head:
         keys = frozenset(_keys_in(first if is_lines else text))
     elif kind_of(path.name)[0] == ".parquet" and start.startswith(b"PAR1"):
         keys = frozenset(key for _, row in itertools.islice(_data_file(path, ".parquet").rows(), 1) for key in row)
-    elif path.suffix.lower() in (".csv", ".tsv"):
-        columns = tuple(cell.strip().strip('"') for cell in re.split("[,;\t]", text.partition("\n")[0]))
+    elif kind_of(path.name)[0] in _TABLES:
+        columns = _columns_in(text)
     return Head(path, frozenset((path.name,)), start, keys, is_lines=is_lines, columns=columns)
 
 
-def _pieces(path: Path) -> Iterator[str]:
+def _columns_in(text: str) -> tuple[str, ...]:
+    """The header of a CSV text that may be cut."""
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), list[str]())
+    except csv.Error:
+        return ()
+    return tuple(cell.strip() for cell in header)
+
+
+def _pieces(path: Path, encoding: str | None) -> Iterator[str]:
     size = 0
-    for piece in _data_file(path, ".json").text():
+    for piece in _data_file(path, ".json", encoding).text():
         yield piece
         size += len(piece)
         if size > _BEGINNING:
