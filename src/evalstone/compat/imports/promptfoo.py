@@ -123,6 +123,11 @@ class _Component:
         return self.type.removeprefix("not-")
 
     @property
+    def is_known(self) -> bool:
+        """Whether the type is one that promptfoo has, as far as we know."""
+        return self.base in KNOWN or self.base.startswith(RED_TEAM)
+
+    @property
     def judged(self) -> Judged | None:
         """The call of the grader; None for an assertion in code."""
         if self.base not in JUDGED and not self.base.startswith(RED_TEAM):
@@ -198,6 +203,13 @@ class _Reading:
     def about(self) -> About:
         """The systems in the order of the prompts and providers."""
         return About(systems=tuple(name for _, name in sorted(self.identities.items())))
+
+    def new_types(self, components: Iterable[_Component]) -> Iterator[str]:
+        """The types of assertion that aren't known, and weren't met before."""
+        for component in components:
+            if not component.is_known and component.type not in self.unknown:
+                self.unknown.add(component.type)
+                yield component.type
 
     def add_named(
         self, system: str, scores: Mapping[str, Any], weights: Mapping[str, Any], components: Iterable[_Component]
@@ -362,24 +374,32 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
     response, grading = object_in(row, "response"), object_in(row, "gradingResult")
     output = text_of(response.get("output"))
     components = list(_components(grading, test, variables))
-    for component in components:
-        if (
-            component.base not in KNOWN
-            and not component.base.startswith(RED_TEAM)
-            and component.type not in state.unknown
-        ):
-            state.unknown.add(component.type)
-            label = text_in(test, "description") or place
-            yield note("metric_unknown", "caution", tool=TOOL, metric=component.type, place=label)
-    problem = _problem(row, output, grading)
-    scores = (
-        numbered(_scores(row, grading, components, test))
-        if problem is None
-        else {metric: Result(problem=problem) for metric in _expected(test, variables)}
-    )
+    for kind in state.new_types(components):
+        label = text_in(test, "description") or place
+        yield note("metric_unknown", "caution", tool=TOOL, metric=kind, place=label)
     system = state.system(index_in(row, "promptIdx"), row.get("provider"), prompt)
-    if problem is None:
+    if (problem := _problem(row, output, grading)) is None:
         state.add_named(system, object_in(row, "namedScores"), object_in(grading, "namedScoreWeights"), components)
+        scores = numbered(_scores(row, grading, components, test))
+    else:
+        scores = {metric: Result(problem=problem) for metric in _expected(test, variables)}
+    case = _case(test, variables, raw)
+    yield Row(
+        place=place,
+        system=system,
+        case=case,
+        key=_key(row, test, variables, raw),
+        answer=None if output is None else _answer(row, response, output, raw, case.input),
+        problem=problem,
+        scores=scores,
+        only_scores=True,
+        seconds=duration(row.get("latencyMs"), 1e-3),
+        order=index_in(row, "testIdx") or 0,
+    )
+
+
+def _case(test: Mapping[str, Any], variables: Mapping[str, Any], raw: object) -> Sample:
+    """What was asked. raw: The prompt, which is the input if no variable is."""
     fields = case_fields(variables)
     about = {"description": test.get("description"), **object_in(test, "metadata")}
     for name, value in about.items():
@@ -387,18 +407,7 @@ def _row(state: _Reading, row: dict[str, Any], place: str) -> Iterator[Event]:
             fields["metadata"].setdefault(as_metadata(name), storable(value))
     if "input" not in fields and isinstance(raw, str) and raw != _STRIPPED:
         fields["input"] = raw
-    yield Row(
-        place=place,
-        system=system,
-        case=Sample(**fields),
-        key=_key(row, test, variables, raw),
-        answer=None if output is None else _answer(row, response, output, raw, fields.get("input")),
-        problem=problem,
-        scores=scores,
-        only_scores=True,
-        seconds=duration(row.get("latencyMs"), 1e-3),
-        order=index_in(row, "testIdx") or 0,
-    )
+    return Sample(**fields)
 
 
 def _key(row: Mapping[str, Any], test: Mapping[str, Any], variables: Mapping[str, Any], raw: object) -> str:
@@ -434,41 +443,50 @@ def _tokens(value: object) -> Usage:
 
 
 def _scores(
-    row: Mapping[str, Any],
-    grading: Mapping[str, Any],
-    components: list[_Component],
-    test: Mapping[str, Any],
+    row: Mapping[str, Any], grading: Mapping[str, Any], components: list[_Component], test: Mapping[str, Any]
 ) -> Iterator[tuple[Metric, Result]]:
     """The results of a row that has an answer."""
-    broken = [(each, failure) for each in components if (failure := each.failure) is not None]
-    counted = [(each, failure) for each, failure in broken if each.weight and not each.only_metric]
-    passed, reason = row.get("success"), text_in(grading, "reason") or text_in(row, "error")
-    fails_anyway = number_in(test, "threshold") is None and any(
-        each.data.get("pass") is False and each.failure is None and not each.only_metric for each in components
-    )
-    if counted and passed is not True and not fails_anyway:
-        yield PASSED, Result(problem=counted[0][1], counted=0.0)
-    else:
-        yield PASSED, Result.of(passed, reason)
-    if counted:
-        yield SCORE, Result(problem=counted[0][1], counted=Result.of(row.get("score")).value)
-    else:
-        yield SCORE, Result.of(row.get("score"), reason)
+    yield from _of_test(row, grading, components, test)
     by_metric: dict[str, list[_Component]] = {}
     for component in components:
         by_metric.setdefault(component.metric or component.type, []).append(component)
     for name, score in object_in(row, "namedScores").items():
-        of = [each for each in by_metric.pop(name, []) if each.metric] if name in by_metric else []
+        of = [each for each in by_metric.pop(name, ()) if each.metric]
         yield _metric(name, of), _result(_mean_of(name, score, of, grading), of)
     for name, of in by_metric.items():
-        weights = [each.weight for each in of]
-        if not sum(weights):
-            weights = [1.0] * len(of)
-        value = of[0].data.get("score")
-        values = [number for each in of if (number := number_in(each.data, "score")) is not None]
-        if len(of) == len(values) > 1:
-            value = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
-        yield _metric(name, of), _result(value, of)
+        yield _metric(name, of), _result(_weighted_mean(of), of)
+
+
+def _of_test(
+    row: Mapping[str, Any], grading: Mapping[str, Any], components: list[_Component], test: Mapping[str, Any]
+) -> Iterator[tuple[Metric, Result]]:
+    """Whether the test passed, and its score. An assertion without a verdict leaves the score undecided, and passing as
+    well, unless the test would have failed or passed without it."""
+    counted = [each for each in components if each.weight and not each.only_metric]
+    broken = next((failure for each in counted if (failure := each.failure) is not None), None)
+    passed, reason = row.get("success"), text_in(grading, "reason") or text_in(row, "error")
+    fails_anyway = number_in(test, "threshold") is None and any(
+        each.data.get("pass") is False and each.failure is None and not each.only_metric for each in components
+    )
+    if broken is not None and passed is not True and not fails_anyway:
+        yield PASSED, Result(problem=broken, counted=0.0)
+    else:
+        yield PASSED, Result.of(passed, reason)
+    if broken is not None:
+        yield SCORE, Result(problem=broken, counted=Result.of(row.get("score")).value)
+    else:
+        yield SCORE, Result.of(row.get("score"), reason)
+
+
+def _weighted_mean(of: list[_Component]) -> object:
+    """The mean of the scores of assertions by their weights; the first one if there is one only, or if one is none."""
+    scores = [number for each in of if (number := number_in(each.data, "score")) is not None]
+    if len(scores) == 1 or len(scores) < len(of):
+        return of[0].data.get("score")
+    weights = [each.weight for each in of]
+    if not sum(weights):
+        weights = [1.0] * len(of)
+    return sum(w * score for w, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 def _mean_of(name: str, score: object, of: list[_Component], grading: Mapping[str, Any]) -> object:
