@@ -177,6 +177,17 @@ def test_assertions_without_a_name_are_pooled_by_type_with_their_weights(tmp_pat
     assert first.value == 0.25
 
 
+def test_assertions_of_a_type_have_no_score_if_one_of_them_has_none(tmp_path: Path) -> None:
+    def change(row: dict[str, Any]) -> None:
+        for component in components(row):
+            if component.get("assertion", {}).get("value") == "Milan":
+                component["score"] = None
+
+    (first, _) = records(imported(tmp_path / "r.json", changed(change))[1], "contains", "Italy")
+    assert isinstance(first.outcome, Failed)
+    assert first.outcome.exception == "NoScore"
+
+
 def test_a_set_of_assertions_is_a_metric_beside_those_in_it(tmp_path: Path, runs: ImportedRuns) -> None:
     assert [records(runs[1], name, "France")[0].value for name in ("form", "regex", "is-json")] == [0.5, 1, 0]
     assert runs[1]["form"].info.tool_threshold == 0.5

@@ -479,14 +479,18 @@ def _of_test(
 
 
 def _weighted_mean(of: list[_Component]) -> object:
-    """The mean of the scores of assertions by their weights; the first one if there is one only, or if one is none."""
-    scores = [number for each in of if (number := number_in(each.data, "score")) is not None]
-    if len(scores) == 1 or len(scores) < len(of):
+    """The mean of the scores of assertions by their weights. If one of these is no number, that one."""
+    if len(of) == 1:
         return of[0].data.get("score")
+    scores: list[float] = []
+    for each in of:
+        if (score := number_in(each.data, "score")) is None:
+            return each.data.get("score")
+        scores.append(score)
     weights = [each.weight for each in of]
     if not sum(weights):
         weights = [1.0] * len(of)
-    return sum(w * score for w, score in zip(weights, scores, strict=True)) / sum(weights)
+    return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)
 
 
 def _mean_of(name: str, score: object, of: list[_Component], grading: Mapping[str, Any]) -> object:
