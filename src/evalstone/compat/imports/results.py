@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ FailureKind: TypeAlias = Literal["TargetFailed", "JudgeFailed", "ScorerFailed", 
 no score, one that is no finite number, or one outside the scale."""
 LONGEST_NAME = 200
 """The most characters of the name of a metric or a system."""
+_DECIMAL = re.compile(r"\A([-+]?(?:0(?=,)|\d+(?!,\d{3}\Z))),(\d+)\Z", re.ASCII)
 _BOOLEANS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 _BRACKETS = str.maketrans("()", "[]")
 
@@ -290,7 +292,8 @@ def finite(value: object) -> float | None:
 
 
 def cell_value(cell: object, *, is_text: bool) -> object:
-    """A number, or true and false, as the cell of a table has it; None for a missing one.
+    """A number, or true and false, as the cell of a table has it; None for a missing one. A comma that can't group
+    thousands is a decimal one: 0,25 and 12,5 are numbers, 1,000 isn't.
 
     is_text: Whether every cell is a text, as in CSV. A text that is no number stays one.
     """
@@ -301,7 +304,7 @@ def cell_value(cell: object, *, is_text: bool) -> object:
     text = cell.strip()
     if text.lower() in ("", *MISSING):
         return None
-    return _BOOLEANS.get(text.lower(), numeric(text))
+    return _BOOLEANS.get(text.lower(), numeric(_DECIMAL.sub(r"\1.\2", text)))
 
 
 def index_in(values: Mapping[str, Any], name: str) -> int | None:
