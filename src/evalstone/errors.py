@@ -122,7 +122,8 @@ class Problem:
 
 
 class EvalstoneWarning(UserWarning):
-    """Something that evalstone does otherwise than it may look, such as not to use a plug-in with a built-in name."""
+    """Something that evalstone does otherwise than it may look: data that are read with a caveat, or a plug-in that is
+    not used because its name is a built-in one."""
 
 
 class EvalstoneError(Exception):

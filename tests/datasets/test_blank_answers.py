@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from evalstone import ScriptedJudge, evaluate, load
+from evalstone import ScriptedJudge, dry_run, evaluate, load
 from evalstone.agents.messages import answer_text
+from evalstone.errors import EvalstoneWarning
+from evalstone.results.labels import LabelReader, read_labels
 from evalstone.targets import Answer
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 
@@ -52,6 +54,21 @@ SILENT: dict[str, Any] = {
     "answered before": {"messages": [ASKED, {"role": "assistant", "content": "Oslo"}, ASKED]},
     "an image": {"messages": [ASKED, {"role": "assistant", "content": [{"type": "image_url", "image_url": "u"}]}]},
 }
+
+
+def test_scoring_in_python_warns_of_what_was_read_with_a_caveat(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("id,input,output,label\na,q,b,yes\nc,r,,no\n")
+    with pytest.warns(EvalstoneWarning, match=r"d\.csv: column 'output', read as output, has 1 blank cell"):
+        run = evaluate(path, "contains(expected=b)", ledger=None)
+    assert [record.value for record in run] == [1.0, 0.0]
+    with pytest.warns(EvalstoneWarning, match="1 blank cell"):
+        dry_run(path, "contains(expected=b)", ledger=None)
+    with pytest.warns(EvalstoneWarning, match="1 blank cell"):
+        read_labels(path, LabelReader(scale=1.0, lower_is_better=False, has_options=False))
+    dataset = load(path)
+    assert "1 blank cell" in dataset.notes[0]
+    assert len(evaluate(dataset, "contains(expected=b)", ledger=None)) == 2  # its notes are known
 
 
 def outcomes(source: Any, **options: Any) -> list[Any]:

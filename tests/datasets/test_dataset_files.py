@@ -295,6 +295,10 @@ def test_a_folder_is_refused_with_what_it_contains(tmp_path: Path) -> None:
     written(tmp_path, "cases.csv.gz", "")
     assert refusal(tmp_path).startswith(f"{tmp_path} is a folder")
     assert refusal(tmp_path).endswith("cases.csv.gz")
+    written(tmp_path, "state.json", "{}")
+    assert "it contains" in refusal(tmp_path)
+    written(tmp_path, "dataset_info.json", "{}")
+    assert refusal(tmp_path).endswith("or load it in Python with datasets.load_from_disk")
 
 
 BROKEN = [

@@ -42,6 +42,9 @@ def test_several_sheets_are_named_and_one_is_chosen(tmp_path: Path) -> None:
     path = write_xlsx(tmp_path / "d.xlsx", {"First": [HEADER, ROW], "Other": [["output"], ["b"]], "Empty": []})
     with pytest.raises(DataError, match='has the sheets First, Other; name one of them: sheet="First"'):
         load(path)
+    notes = write_xlsx(tmp_path / "n.xlsx", {"Notes": [["Metric", 5], ["n", 1]], "Data": [[], HEADER, ROW]})
+    with pytest.raises(DataError, match='has the sheets Notes, Data; name one of them: sheet="Data"'):
+        load(notes)
     assert load(path, sheet="Other").samples[0].output == "b"
     checked = check(path, sheet="Other")
     assert checked.commands[0].endswith("--sheet Other --judge openai/gpt-5.1")

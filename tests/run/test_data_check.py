@@ -345,6 +345,13 @@ def test_rows_of_results_of_promptfoo_say_how_to_keep_their_scores(tmp_path: Pat
     assert "FILE" not in str(caught.value)
 
 
+def test_a_column_of_labels_says_what_reads_it() -> None:
+    rows = [{"output": "a", "Human label": "good"}, {"output": "b", "Human label": "bad"}]
+    assert check(rows).unread[0].reason == "kept in the metadata; labels of people, which calibrate reads"
+    odd = [{"output": "a", "Human label": "good"}, {"output": "b", "Human label": "green"}]
+    assert check(odd).unread[0].reason.startswith("no field has this name")
+
+
 def test_where_the_fields_of_a_chat_come_from_is_said() -> None:
     checked = check([_chat("{}"), {"input": "q", "output": "a"}])
     assert "1 sample without context: scorers take the results of tool calls in messages as passages" in checked.remarks

@@ -145,6 +145,10 @@ class DataFile:
             raise DataError(f"cannot be read: {error.strerror or error}") from None
 
 
+_OF_HUGGING_FACE = (frozenset(("state.json", "dataset_info.json")), frozenset(("dataset_dict.json",)))
+"""The files that a dataset, or several splits of one, has in the folder that it was saved to."""
+
+
 def find(path: str | os.PathLike[str]) -> DataFile:
     """The data file at a path or an address. Raises DataError for a missing file (naming similar ones) and for an
     unknown suffix."""
@@ -154,7 +158,13 @@ def find(path: str | os.PathLike[str]) -> DataFile:
         local = location.local
         is_dir = (local is not None and local.is_dir()) or (local is None and bool(location.files()))
         if is_dir:
-            inside = [one.name for one in location.files() if kind_of(one.name)[0] in READABLE]
+            names = [one.name for one in location.files()]
+            if any(files <= {*names} for files in _OF_HUGGING_FACE):
+                raise DataError(
+                    f"{shown} is a folder of save_to_disk of Hugging Face: write one split with to_parquet, or load it "
+                    "in Python with datasets.load_from_disk"
+                )
+            inside = [name for name in names if kind_of(name)[0] in READABLE]
             every = f"; to read all of them, write {named(str(location / '*'))}" if len(inside) > 1 else ""
             offer = f"; it contains {shortlist(inside)}{every}" if inside else ""
             raise DataError(f"{shown} is a folder; name a file with one of {_READABLE}{offer}")

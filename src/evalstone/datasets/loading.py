@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, TableLike, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
-from evalstone.errors import ConfigError, DataError, invalid
+from evalstone.errors import ConfigError, DataError, EvalstoneWarning, invalid
 from evalstone.types import Sample
 
 T = TypeVar("T")
@@ -135,6 +136,15 @@ def load(
     """
     with advising_import(source):
         return _loaded(source, map, split, encoding, sheet)
+
+
+def load_for_scoring(source: Samples, **reading: Any) -> Dataset:
+    """What `load` returns. What was read with a caveat is a warning, unless the source is a Dataset, which has its
+    notes."""
+    dataset = load(source, **reading)
+    for said in () if isinstance(source, Dataset) else dataset.notes:
+        warnings.warn(f"{dataset.name}: {said}", EvalstoneWarning, stacklevel=2)
+    return dataset
 
 
 def _loaded(

@@ -13,6 +13,7 @@ from evalstone._core.display import count, escaped, shortlist
 from evalstone._core.files import row_limit, too_long
 from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location
+from evalstone.datasets.columns import CONTENT, claims
 from evalstone.datasets.sheet_cells import SheetCells, place_of, sheet_cells
 from evalstone.errors import DataError, MissingDependency, unknown
 
@@ -90,8 +91,16 @@ def _sheet_of(book: Any, name: str | None, visible: Any) -> Any:
         raise DataError("has no sheet with cells")
     if len(filled) > 1:
         listed = [sheet.name for sheet in filled]
-        raise DataError(f"has the sheets {shortlist(listed)}; name one of them: ", Setting("sheet", listed[0]))
+        likely = next((sheet.name for sheet in filled if _has_fields(sheet)), listed[0])
+        raise DataError(f"has the sheets {shortlist(listed)}; name one of them: ", Setting("sheet", likely))
     return filled[0]
+
+
+def _has_fields(sheet: Any) -> bool:
+    """Whether its first row with cells has the name of a column of samples."""
+    rows: Iterator[list[Any]] = sheet.iter_rows()
+    header = next(filter(any, rows), list[Any]())
+    return not CONTENT.isdisjoint(claims(tuple(cell for cell in header if isinstance(cell, str))))
 
 
 def _check_merged(sheet: Any, header: int) -> None:

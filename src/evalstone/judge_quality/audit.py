@@ -12,8 +12,9 @@ from urllib.parse import quote, unquote
 from evalstone._core import sync
 from evalstone._core.declarations import Range
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.datasets import Dataset, Samples, load
+from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.loading import load_for_scoring
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold, texts_of
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
@@ -208,7 +209,7 @@ def _prepare(data: Any, scorers: Any, judge: Any, options: AuditOptions) -> _Wor
     parsed = judge_for(chosen, judge)
     own = map(from_column, dict.fromkeys(options.paraphrase))
     perturbations = (*select_perturbations(options.perturbations), *own)
-    dataset = data if isinstance(data, Dataset) else load(data, map=options.map)
+    dataset = data if isinstance(data, Dataset) else load_for_scoring(data, map=options.map)
     plain = _draw(dataset, options.draw)
     refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from evalstone._core import sync
 from evalstone._core.json import to_jsonable
-from evalstone.datasets import Samples, load
+from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.loading import load_for_scoring
 from evalstone.datasets.reading import Reading
 from evalstone.errors import DataError
 from evalstone.judge_quality.calibrate import JudgeOptions
@@ -90,7 +91,7 @@ async def awrite_rubrics(
         DataError: Every sample has a rubric, or a rubric in the data is invalid.
     """
     options = JudgeOptions(concurrency=concurrency, cache=cache, budget=budget, map=map, progress=progress, stop=stop)
-    dataset = load(data, map=map)
+    dataset = load_for_scoring(data, map=map)
     await acheck_cases(dataset, [Rubric()], data, Reading(map=map))
     had = [bool(rubric_of(sample.metadata)) for sample in dataset]
     if all(had):

@@ -21,11 +21,11 @@ from typing import Any, Final, cast
 from evalstone._core.display import excerpt, named, part_of, shortlist
 from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone._core.names import normal
-from evalstone.datasets import FIELD_NAMES, Dataset, load
+from evalstone.datasets import FIELD_NAMES, Dataset
 from evalstone.datasets.cells import native, read_id, unpacked
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import find, standard_input
-from evalstone.datasets.loading import IN_MEMORY
+from evalstone.datasets.loading import IN_MEMORY, load_for_scoring
 from evalstone.datasets.lost_types import is_sheet_error
 from evalstone.datasets.tables import is_table, table_rows
 from evalstone.errors import ConfigError, DataError, Problem, absent, invalid
@@ -277,7 +277,7 @@ def read_labels(
     """
     source_name = named(str(cast("Any", source))) if isinstance(source, str | os.PathLike) else "the labels"
     try:
-        dataset = load(cast("Any", source if data is None else data), map=map)
+        dataset = load_for_scoring(cast("Any", source if data is None else data), map=map)
         rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:

@@ -318,7 +318,7 @@ class _Inspection:
             delimiter=found.delimiter,
             fields=tuple(fields),
             unread=(
-                *(UnreadColumn(column=name, reason=_why(name, columns, self.inner.get(name, ()))) for name in ignored),
+                *(UnreadColumn(column=name, reason=self._why(name, columns)) for name in ignored),
                 *(UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
             ),
             problems=tuple(self.problems[:MOST_PROBLEMS]),
@@ -335,6 +335,12 @@ class _Inspection:
             first=tuple(self.first),
             commands=tuple(self._commands(found.path, scorers)),
         )
+
+    def _why(self, column: str, columns: Mapping[str, list[str]]) -> str:
+        """Why a column is no field."""
+        if self.labels.get(column) and column in columns_of_labels([*self.labels]) and column not in RESERVED_METADATA:
+            return "kept in the metadata; labels of people, which calibrate reads"
+        return _why(column, columns, self.inner.get(column, ()))
 
     def _passages(self) -> Iterator[str]:
         """Where the passages of samples without a context come from."""

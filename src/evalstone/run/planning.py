@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from evalstone._core.display import joined
-from evalstone.datasets import Samples, load
+from evalstone.datasets import Samples
+from evalstone.datasets.loading import load_for_scoring
 from evalstone.datasets.reading import AS_FOUND, Reading
 from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.judges.base import Judge, JudgeSpec, NoJudge
@@ -43,7 +44,7 @@ def plan_for(
     ledger: str | Path | None = None,
 ) -> Plan:
     """The plan of an evaluation, unchecked. Arguments are those of `evaluate`; reading: how the samples are read."""
-    dataset = load(samples, **reading.to_dict()).first(limit)
+    dataset = load_for_scoring(samples, **reading.to_dict()).first(limit)
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)

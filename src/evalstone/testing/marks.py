@@ -18,6 +18,7 @@ from evalstone._core.display import joined
 from evalstone._core.sizes import Limit, Trials
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
+from evalstone.datasets.loading import load_for_scoring
 from evalstone.errors import ConfigError, EvalstoneError, absent, unknown
 from evalstone.judges import parse_judge
 from evalstone.judges.base import JudgeSpec
@@ -184,7 +185,7 @@ def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
         source = metafunc.definition.path.parent / source
         dataset = _loaded(metafunc.config, source, arguments.map)
     else:
-        dataset = source if isinstance(source, Dataset) else load(source, map=arguments.map)
+        dataset = source if isinstance(source, Dataset) else load_for_scoring(source, map=arguments.map)
     dataset = dataset.first(arguments.limit)
     offered = (*PARAMETERS, "sample") if arguments.each else PARAMETERS
     takes = tuple(name for name in inspect.signature(metafunc.function).parameters if name in offered)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import by_text, count, effective_count, number, percent, safe, sentence, signed
+from evalstone._core.display import by_text, count, effective_count, ended, number, percent, safe, signed
 from evalstone._core.front_ends import NOTHING, PYTHON, FrontEnd, Hint, Setting
 from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
@@ -132,10 +132,8 @@ def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
 def _of_checks(decisions: Sequence[Decision], front_end: FrontEnd) -> Iterator[str]:
     """The distinct notes on checks, each with its checks. That there is no score, the verdicts say."""
     scored = [decision for decision in decisions if not without_values(decision)]
-    said = [
-        (check_name(decision), sentence(clause_of(note, front_end))) for decision in scored for note in decision.notes
-    ]
-    yield from by_text(said, 0, "", "; ")
+    said = [(check_name(decision), clause_of(note, front_end)) for decision in scored for note in decision.notes]
+    yield from map(ended, by_text(said, 0, "", "; "))
 
 
 def _without_test(gate: Gate, undecided: Sequence[Decision], front_end: FrontEnd) -> str:
