@@ -15,7 +15,7 @@ from evalstone._core import sync
 from evalstone._core.declarations import Rule, check_argument, check_flags
 from evalstone._core.front_ends import Setting
 from evalstone._core.storage import Location
-from evalstone.datasets import Dataset, Samples
+from evalstone.datasets import Samples, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
 from evalstone.datasets.reading import Reading
 from evalstone.errors import ConfigError, invalid
@@ -309,7 +309,7 @@ def plan_for_one(
     keep_reasoning: bool = False,
 ) -> Plan:
     """The checked plan for scoring one sample, passed as a Sample or as fields. Raises ConfigError like `ascore`."""
-    plan = plan_for(Dataset([one_sample(sample, fields)]), scorers, judge=judge, keep_reasoning=keep_reasoning)
+    plan = plan_for(load([one_sample(sample, fields)]), scorers, judge=judge, keep_reasoning=keep_reasoning)
     plan.check_scorers()
     return plan
 

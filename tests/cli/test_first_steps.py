@@ -93,7 +93,7 @@ def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: E
         (
             "run c.csv -s faithfulness",
             "no sample of c.csv can be scored: faithfulness needs output and context (or tool results in messages); "
-            "context is absent",
+            "context is absent; evalstone check lists the scorers that can score the data",
         ),
         ("run a.csv -s contains", "read as output, has the expected answers, map it: --map reference=answer\n"),
         ("run c.csv -s faithfulness -s fact_check", "context is absent. fact_check needs"),

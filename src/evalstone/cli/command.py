@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 import click
 from click.core import ParameterSource
 
+from evalstone._core.display import joined
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion
 from evalstone.cli.options import MEANT, Declared, Panel, declared
 from evalstone.cli.output import check_inputs_stay
@@ -23,6 +25,18 @@ from evalstone.results.endings import ExitCode
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_MOST_NAMED = 5
+_MEANT_COMMANDS = {
+    **dict.fromkeys(("eval", "evaluate", "test"), ("run",)),
+    **dict.fromkeys(("dashboard", "serve", "studio", "ui"), ("view",)),
+    **dict.fromkeys(("diff",), ("compare",)),
+    **dict.fromkeys(("inspect", "lint", "validate"), ("check",)),
+    **dict.fromkeys(("metrics",), ("scorers",)),
+    **dict.fromkeys(("models",), ("judges",)),
+    **dict.fromkeys(("new",), ("init",)),
+    **dict.fromkeys(("list", "ls"), ("runs",)),
+}
+"""The commands that people mean by names of other tools."""
 SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
 
@@ -207,7 +221,8 @@ class Commands(click.Group):
         if cmd_name not in self.table:
             if ctx.resilient_parsing or cmd_name.startswith("-"):
                 return None
-            raise ConfigError(unknown("command", cmd_name, self.table))
+            meant = [name for name in _MEANT_COMMANDS.get(cmd_name, ()) if name in self.table]
+            raise ConfigError(unknown("command", cmd_name, self.table, meant=meant))
         if cmd_name not in self.commands:
             module = import_module(f"evalstone.cli.{self.table[cmd_name][0]}")
             function = getattr(module, cmd_name.replace("import", "import_"))
@@ -238,6 +253,20 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
+def _with_option(flag: str, context: click.Context) -> list[str]:
+    """The commands that have an option; none if nearly all have it."""
+    group = context.find_root().command
+    if not isinstance(group, Commands):
+        return []
+    commands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    found = [
+        f"evalstone {name}"
+        for name, command in commands
+        if command is not None and any(flag in (*one.opts, *one.secondary_opts) for one in command.params)
+    ]
+    return found if len(found) <= _MOST_NAMED else []
+
+
 def usage_error(error: click.UsageError) -> str:
     """A wrong call in one line, with what may be meant, or where to look."""
     message = error.format_message()
@@ -252,7 +281,10 @@ def usage_error(error: click.UsageError) -> str:
                 options += [name.lstrip("-") for name in (*known.opts, *known.secondary_opts)]
             elif given in (known.name, (known.metavar or "").strip("[].").lower()):
                 return f"{message}; give {(known.metavar or given).strip('[].')} without an option"
-        meant = [name for name in MEANT.get(given.replace("-", "_"), ()) if name in options]
+        settings = (COMMAND_LINE.names.get(name, name) for name in MEANT.get(given.replace("-", "_"), ()))
+        meant = [name for name in settings if name in options]
         if guesses := meant or near(given, options):
             help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
+        elif others := _with_option(error.option_name, context):
+            help = f"; it is an option of {joined(others)}"
     return message[:1].lower() + message[1:].rstrip(".") + help

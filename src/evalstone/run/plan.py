@@ -235,7 +235,8 @@ class Plan:
         problem = ". ".join(_lack(scorer, fields, samples) for scorer, fields in lacking)
         if any("reference" in fields for _, fields in lacking):
             hint = (*hint, *self._answer())
-        return ConfigError(f"no sample{self._of()} can be scored: {problem}", hint, self._columns())
+        error = ConfigError(f"no sample{self._of()} can be scored: {problem}", hint, self._columns())
+        return error if hint else error.advised("evalstone check lists the scorers that can score the data")
 
     def check_scorers(self, *, asking: bool = True) -> None:
         """Raise ConfigError if there is no scorer, one is named twice, one repeats questions in vain, or a judge has no

@@ -24,7 +24,7 @@ from evalstone._core import sync
 from evalstone._core.display import joined
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import MARK
-from evalstone.datasets import Dataset
+from evalstone.datasets import load
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.models.limits import Limits
 from evalstone.results.gate import gate_on
@@ -276,7 +276,7 @@ def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
         if not case.scorers:
             continue
         judge = fixture.judge if case.mark.judge is None else case.mark.judge
-        plan = plan_for(Dataset([sample]), case.scorers, judge=judge, keep_reasoning=case.mark.keep_reasoning)
+        plan = plan_for(load([sample]), case.scorers, judge=judge, keep_reasoning=case.mark.keep_reasoning)
         records = sync.run(fixture.score_plan(plan))
         checks = [
             Check(scorer_info(scorer), record, threshold)
