@@ -244,21 +244,43 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if "role" in keys and not value.keys().isdisjoint(("content", "tool_calls")) and is_conversation([value]):
         messages = read_messages([value])
         return ReadText(spoken_text(messages, field), messages)
-    if field in ("input", "output"):
-        items = _conversation_in(value, keys)
-        remembered = _read_remembered(value, keys)
-        more = {"system", "messages"} <= keys.keys()  # instructions beside the messages, as Bedrock's requests have
-        if (more or not items) and not remembered and (transcript := transcript_in(value)) is not None:
-            return _text_of(transcript, field)
-        if items or remembered:
-            messages, is_whole = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
-            history = tuple(replace(message, tool_calls=()) for message in remembered)
-            system = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
-            whole = (*messages[:system], *filter(_is_read, history), *messages[system:])
-            text = spoken_text(messages, field)
-            if text is None and remembered:
-                text = ""  # what was asked in an earlier run is not the input of this one
-            return ReadText(text, whole, whole=is_whole and history == remembered)
+    if field in ("input", "output") and (spoken := _spoken_in_object(value, keys, field)) is not None:
+        return spoken
+    if (text := _text_under_name(value, keys, field, column)) is not None:
+        return text
+    if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
+        speaker = FIELD_ROLES.get(field, "assistant")
+        messages = read_messages([{"role": speaker, "parts": value["parts"]}])
+        return ReadText(spoken_text(messages, field), messages, whole=False)
+    if normal(column) == "expectations" or not keys:
+        return ReadText(None, whole=not keys)
+    return _text_of_values(value, keys, field, column)
+
+
+def _spoken_in_object(value: dict[str, Any], keys: Mapping[str, str], field: str) -> ReadText | None:
+    """The text of a field in the transcript or the conversation that an object has; None if it has none.
+
+    keys: The keys of its values by their normal names.
+    """
+    items = _conversation_in(value, keys)
+    remembered = _read_remembered(value, keys)
+    more = {"system", "messages"} <= keys.keys()  # instructions beside the messages, as Bedrock's requests have
+    if (more or not items) and not remembered and (transcript := transcript_in(value)) is not None:
+        return _text_of(transcript, field)
+    if not items and not remembered:
+        return None
+    messages, is_whole = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
+    history = tuple(replace(message, tool_calls=()) for message in remembered)
+    system = sum(1 for _ in itertools.takewhile(lambda message: message.role == "system", messages))
+    whole = (*messages[:system], *filter(_is_read, history), *messages[system:])
+    text = spoken_text(messages, field)
+    if text is None and remembered:
+        text = ""  # what was asked in an earlier run is not the input of this one
+    return ReadText(text, whole, whole=is_whole and history == remembered)
+
+
+def _text_under_name(value: dict[str, Any], keys: Mapping[str, str], field: str, column: str) -> ReadText | None:
+    """The text that an object has under a name of a field; None without such a name. keys: as above."""
     names = ("raw",) if field == "input" and {"raw", "label"} <= keys.keys() else ()  # a prompt of promptfoo
     for name in (*names, *inner_names(field)):
         if name in keys:
@@ -268,12 +290,14 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
         return ReadText(None, whole=False)  # what failed gave no answer
     if field == "output" and any(normal(key) in inner_names(field) for key in value):
         return ReadText("", whole=len(value) == 1)  # its text is null
-    if "parts" in value and value.keys() <= {"parts", "role"}:  # Gemini's
-        speaker = FIELD_ROLES.get(field, "assistant")
-        messages = read_messages([{"role": speaker, "parts": value["parts"]}])
-        return ReadText(spoken_text(messages, field), messages, whole=False)
-    if normal(column) == "expectations" or not keys:
-        return ReadText(None, whole=not keys)
+    return None
+
+
+def _text_of_values(value: dict[str, Any], keys: Mapping[str, str], field: str, column: str) -> ReadText:
+    """The only value of an object without a name of a field, or several as JSON. keys: as above.
+
+    Raises DataError for values that aren't all texts and numbers, with the one to map.
+    """
     texts = [scalar_text(item) for item in value.values() if item is not None]
     if field != "input" and len(texts) == 1 and texts[0] is not None:
         return ReadText(texts[0], whole=False)

@@ -34,8 +34,6 @@ _PARTS = r"""["']type["']\s*+:\s*+["'](?:text|input_text|output_text)["']"""
 _CONVERSATION = re.compile(rf"\s*+\[\s*+\{{(?=.*{_ROLES})", re.DOTALL)
 _MESSAGE = re.compile(rf"\s*+(?:\{{(?=.*{_ROLES})|\[\s*+\{{(?=.*{_PARTS}))", re.DOTALL)
 _PRINTED = re.compile(r"\s*+(?:\[\s*+)?(?:[A-Z]\w*Message(?:Chunk)?|ChatCompletion)\(\w++=")
-
-
 _MAY_WRITE_OUT = re.compile(r"\s*+(?:[\[{(]|content=|[A-Z]\w*\()")
 """What every text begins with that `written_in_text` and `written_in_cell` don't leave as it is, and others do."""
 
