@@ -255,6 +255,11 @@ def test_a_link_says_where_the_results_are(tmp_path: Path) -> None:
 def test_a_test_run_may_be_wrapped_or_in_the_folder_of_deepeval(tmp_path: Path, run: Run) -> None:
     (wrapped,) = imported(tmp_path / ".latest_test_run.json", {"testRunData": RESULTS})
     assert [each.outcome for each in wrapped.records] == [each.outcome for each in run.records]
+    (of_old_folder,) = import_results(tmp_path, ledger=None)
+    assert [each.outcome for each in of_old_folder.records] == [each.outcome for each in run.records]
+    (tmp_path / ".latest_test_run.json").write_text('{"testRunLink": "https://example.com/run/1"}', "utf-8")
+    with pytest.raises(DataError, match="only the link to a test run"):
+        import_results(tmp_path, ledger=None)
     (tmp_path / ".latest_run_full.json").write_text(json.dumps(RESULTS), "utf-8")
     (of_folder,) = import_results(tmp_path, ledger=None)
     assert [each.outcome for each in of_folder.records] == [each.outcome for each in run.records]

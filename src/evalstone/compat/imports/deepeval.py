@@ -59,6 +59,8 @@ FLIPPED = frozenset(("Bias", "Hallucination", "Misuse", "Toxicity"))
 LINK, WRAPPED = "testRunLink", "testRunData"
 FULL = ".latest_run_full.json"
 """The file with the last test run, whether or not it was uploaded."""
+LATEST = ".latest_test_run.json"
+"""The file with the last test run, or with the link to it."""
 STORE = "deepeval.db"
 FILES = "test_run_*.json"
 CASES = ("testCases", "conversationalTestCases")
@@ -140,7 +142,7 @@ class _Directions:
 def recognizes(head: Head) -> bool:
     """Whether a file, or the folder `.deepeval`, is of deepeval."""
     if head.is_folder:
-        return any(Path(name).name in (FULL, STORE) for name in head.names) or _is_results_folder(head)
+        return any(Path(name).name in (FULL, STORE, LATEST) for name in head.names) or _is_results_folder(head)
     if head.start.startswith(_SQLITE):
         return b"metrics_scores_json" in head.start
     of_run = any(head.has(name) for name in CASES) and any(
@@ -174,7 +176,7 @@ def _test_runs(source: Source, stack: contextlib.ExitStack) -> Iterator[_TestRun
     """The test runs of a file, a store or a folder."""
     file = source.path
     if file.is_dir():
-        found = source.files(FULL) or source.files(STORE)
+        found = source.files(FULL) or source.files(STORE) or source.files(LATEST)
         if len(found) != 1:
             yield from _in_folder(source)
             return
@@ -517,7 +519,7 @@ READER = Reader(
     version=1,
     forms=(
         Form(f"{named(FULL)} or {FILES}", ("testCases", "metricsData")),
-        Form("folder", (FULL, STORE, FILES), is_folder=True),
+        Form("folder", (FULL, LATEST, STORE, FILES), is_folder=True),
     ),
     recognizes=recognizes,
     read=read,
