@@ -317,6 +317,12 @@ def test_a_file_is_read_in_a_time_that_grows_with_it(tmp_path: Path) -> None:
         ("CREATE VIEW test_runs AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) "
          "SELECT id, '' AS created_at, '' AS identifier FROM n", "it has no table test_runs"),
         ("CREATE TABLE others(id)", "it has no table test_runs"),
+        ("CREATE TABLE test_runs(id INTEGER PRIMARY KEY, created_at, payload_json, "
+         "identifier AS (zeroblob(900000000))); INSERT INTO test_runs(created_at) VALUES ('')",
+         "test_runs has columns that are calculated"),
+        ("CREATE TABLE test_runs(id INTEGER PRIMARY KEY, created_at, identifier, payload_json); "
+         "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n LIMIT 1001) "
+         "INSERT INTO test_runs SELECT id, '', '', '{}' FROM n", "it has 1,001 test runs; at most 1,000 can be"),
     ],
 )  # fmt: skip
 def test_a_store_with_another_schema_is_refused(tmp_path: Path, script: str, problem: str) -> None:
@@ -325,6 +331,15 @@ def test_a_store_with_another_schema_is_refused(tmp_path: Path, script: str, pro
     connection.close()
     with pytest.raises(DataError, match=problem):
         import_results(tmp_path / "deepeval.db", tool="deepeval", ledger=None)
+
+
+def test_a_store_whose_schema_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    store = (FOLDER / "deepeval.db").read_bytes()
+    (tmp_path / "deepeval.db").write_bytes(
+        store.replace(b"CREATE TABLE test_runs (", b"CREATE T\xff\xfeLE test_runs (", 1)
+    )
+    with pytest.raises(DataError, match=r"the store of deepeval cannot be read: .*codec can't decode"):
+        import_results(tmp_path / "deepeval.db", ledger=None)
 
 
 def test_numbers_that_no_float_can_hold_are_no_scores(tmp_path: Path) -> None:

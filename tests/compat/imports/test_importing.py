@@ -17,10 +17,23 @@ import pytest
 import evalstone as es
 from bench.imports import MAKERS
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
+from evalstone.compat.imports import systems
 from evalstone.compat.imports.building import Building, keep
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
 from evalstone.compat.imports.reading import Source, reader_for
-from evalstone.compat.imports.results import About, Event, Judged, Metric, Printed, Result, Row, failed, metric_name
+from evalstone.compat.imports.results import (
+    MOST_METRICS,
+    MOST_SYSTEMS,
+    About,
+    Event,
+    Judged,
+    Metric,
+    Printed,
+    Result,
+    Row,
+    failed,
+    metric_name,
+)
 from evalstone.ledger import RunRow
 from evalstone.ledger.store import Ledger
 from evalstone.results.human_labels import corrected
@@ -106,6 +119,33 @@ def test_a_scale_is_the_tools_or_a_setting_or_a_power_of_ten_with_a_note() -> No
         runs_of(*events, scales={"word": 80})
     (run,) = runs_of(*events, scales={"points": 1})
     assert isinstance(outcomes(run, "points")[2], Failed)
+
+
+def test_outcomes_of_which_a_file_has_nearly_none_are_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(systems, "MOST_SPARSE", 100)
+    with pytest.raises(DataError, match=r"^1 cases, 101 trials and 1 metrics are 101 outcomes, .* has only 1$"):
+        runs_of(row(0, trial=101))
+    each = [row(number, scores={Metric(f"m{number}"): Result.of(1)}) for number in range(21)]
+    with pytest.raises(DataError, match=r"^21 cases, 1 trials and 21 metrics are 441 outcomes, .* has only 21$"):
+        runs_of(*each)
+    assert len(runs_of(*each[:20])) == 1
+    down = failed("TargetFailed", "HTTP 503")
+    assert len(runs_of(*each, *(row(n, answer=None, problem=down, scores={}) for n in range(30, 60)))) == 1
+
+
+def test_systems_and_metrics_are_limited() -> None:
+    def first(number: int, name: str) -> list[Event]:
+        return [row(0, system=f"{name} {n}", scores={Metric(f"m{n}"): Result.of(1)}) for n in range(number)]
+
+    building(*first(MOST_SYSTEMS, "model"))
+    with pytest.raises(DataError, match="row 0: more than 1,000 systems, of which each becomes a run"):
+        building(*first(MOST_SYSTEMS + 1, "model"))
+    scores = {Metric(f"m{n}"): Result.of(1) for n in range(MOST_METRICS)}
+    building(row(0, scores=scores))
+    with pytest.raises(DataError, match="more than 10,000 metrics: the last one is 'another'"):
+        building(row(0, scores=scores | {Metric("another"): Result.of(1)}))
 
 
 def test_the_same_case_again_is_a_trial() -> None:

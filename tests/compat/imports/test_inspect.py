@@ -350,3 +350,14 @@ def test_a_log_of_many_samples_is_known_by_its_beginning(tmp_path: Path) -> None
 def test_tokens_of_the_cache_are_part_of_the_input() -> None:
     said = {"input_tokens": 1, "input_tokens_cache_read": 2, "input_tokens_cache_write": 4, "output_tokens": 8}
     assert tokens_of(said) == Usage(input=7, output=8, cached=2)
+
+
+def test_scores_that_no_scale_can_hold_are_left_out_of_what_is_compared(tmp_path: Path) -> None:
+    def change(log: dict[str, Any]) -> None:
+        for number, each in enumerate(log["samples"]):
+            if "words" in (each.get("scores") or {}):
+                each["scores"]["words"]["value"] = 1e299 if number % 2 else 1
+
+    run = imported(changed(tmp_path, change))
+    assert run["words"].n_failed
+    assert run["words"].info.scale == 1e100

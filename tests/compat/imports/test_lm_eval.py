@@ -251,3 +251,25 @@ def test_results_with_something_after_them_are_refused(copied: Path) -> None:
     path.write_text(path.read_text("utf-8") + "{}", "utf-8")
     with pytest.raises(DataError, match="Extra data"):
         imported(copied)
+
+
+def test_scores_that_no_scale_can_hold_are_left_out_of_what_is_compared(copied: Path) -> None:
+    def change(line: dict[str, Any]) -> dict[str, Any]:
+        return {**line, "exact_match": 1e308} if line["doc_id"] in (0, 1) else line
+
+    change_lines(copied / OPEN.name, change)
+    run = imported(copied)["Small · capitals_open"]
+    assert {each.error for record in run.records if isinstance(each := record.outcome, Failed)} == {
+        "the score 1e+308 is not between 0 and 1e+100"
+    }
+
+
+def test_errors_quote_long_names_in_short(copied: Path) -> None:
+    change_lines(copied / OPEN.name, lambda line: {**line, "metrics": ["x" * 10_000]})
+    with pytest.raises(DataError) as error:
+        imported(copied)
+    assert len(str(error.value).rpartition(":")[2]) < 150
+    change_lines(copied / OPEN.name, lambda line: {**line, "doc_id": "x" * 10_000, "metrics": ["exact_match"]})
+    with pytest.raises(DataError) as error:
+        imported(copied)
+    assert len(str(error.value).rpartition(":")[2]) < 200

@@ -21,6 +21,8 @@ from evalstone._core.run_ids import run_id
 from evalstone._core.sizes import MOST_SCALE
 from evalstone.compat.imports.checking import checked
 from evalstone.compat.imports.results import (
+    MOST_METRICS,
+    MOST_SYSTEMS,
     About,
     Event,
     Judged,
@@ -127,6 +129,8 @@ class Building:
 
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:
+            if len(self._systems) == MOST_SYSTEMS:
+                raise DataError(f"{row.place}: more than {MOST_SYSTEMS:,} systems, of which each becomes a run")
             system = self._systems[row.system] = System(row.system, row.dataset)
         if row.answer is None and not self._failure and isinstance(row.problem, Failed):
             self._failure = excerpt(row.problem.error)
@@ -156,6 +160,8 @@ class Building:
     def _number(self, metric: Metric, value: float | None) -> int:
         """The number of a metric, which may be new. value: One of its scores, which tells its scale."""
         if (spread := self._spreads.get(metric)) is None:
+            if len(self._spreads) == MOST_METRICS:
+                raise DataError(f"more than {MOST_METRICS:,} metrics: the last one is {excerpt(metric.name)}")
             spread = self._spreads[metric] = _Spread(metric, len(self._spreads))
         if metric is not spread.metric:
             spread.same_threshold &= metric.threshold == spread.metric.threshold

@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import excerpt, named, shortlist
+from evalstone._core.display import excerpt, named, safe, shortlist
 from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.compat.imports.cases import key_of, metadata_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
+    MOST_SYSTEMS,
     About,
     Event,
     Judged,
@@ -168,8 +169,8 @@ def read(source: Source) -> Iterator[Event]:
                 yield note("direction_unsure", "caution", metric_name(name), tool=TOOL)
             for run in runs:
                 yield from _run(run, directions)
-        except sqlite3.Error as error:
-            raise DataError(f"the store of deepeval cannot be read: {error}") from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # which SQLite raises for the text of its own error
+            raise DataError(f"the store of deepeval cannot be read: {safe(str(error), 200)}") from None
 
 
 def _test_runs(source: Source, stack: contextlib.ExitStack) -> Iterator[_TestRun]:
@@ -208,7 +209,11 @@ def _stored(file: Path, stack: contextlib.ExitStack) -> Iterator[_TestRun]:
     kinds = connection.execute("SELECT type FROM sqlite_master WHERE name = 'test_runs'").fetchall()
     if kinds != [("table",)]:  # a view may never end
         raise DataError("it isn't a store of deepeval: it has no table test_runs")
+    if any(hidden for *_, hidden in connection.execute("PRAGMA table_xinfo(test_runs)")):
+        raise DataError("it isn't a store of deepeval: test_runs has columns that are calculated")
     rows = connection.execute("SELECT id, created_at, identifier FROM test_runs ORDER BY id").fetchall()
+    if len(rows) > MOST_SYSTEMS:
+        raise DataError(f"it has {len(rows):,} test runs; at most {MOST_SYSTEMS:,} can be imported")
     for number, created, identifier in rows:
         if not isinstance(number, int):
             raise DataError(f"test_runs: id must be a whole number, not {excerpt(number)}")

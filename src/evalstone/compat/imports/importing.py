@@ -229,11 +229,8 @@ def import_results(
         check_replaceable(folder, run.dataset_name, run.dataset_version, system)
     known: list[str] = []
     if ledger is not None:
-        with phase("writing to the ledger"):
-            for each in built:  # a ledger leases one run at a time
-                with contextlib.closing(Ledger(str(ledger))) as opened:
-                    if not keep(each, opened):
-                        known.append(each.run.id)
+        with phase("writing to the ledger"), contextlib.closing(Ledger(str(ledger))) as opened:
+            known.extend(each.run.id for each in built if not keep(each, opened))
     written = tuple(str(write_run(run, folder)) for run, folder in folders)
     return ImportedRuns(runs, _tool(runs), tuple(known), written)
 

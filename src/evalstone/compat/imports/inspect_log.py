@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from evalstone._core.display import shortlist
 from evalstone._core.guards import is_array, is_object
+from evalstone._core.sizes import MOST_SCALE
 from evalstone.compat.imports.inspect_scores import TOOL, metric_of
 from evalstone.compat.imports.results import (
     About,
@@ -74,11 +75,11 @@ class _Tally:
         """How many values are none, and were counted as 0."""
 
     def add(self, case: int, value: float | None) -> None:
-        """Add a trial's value; None for one without a score."""
+        """Add a trial's value; None for one without a score, as one is that no scale can hold."""
         if (missing := case + 1 - len(self.sums)) > 0:
             for each in (self.sums, self.counts, self.unscored):
                 each.extend([0] * missing)
-        if value is None:
+        if value is None or abs(value) > MOST_SCALE:
             self.unscored[case] += 1
         else:
             self.sums[case] += value

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.display import count, named, shortlist
+from evalstone._core.display import count, excerpt, named, shortlist
 from evalstone._core.guards import is_array, is_number, is_object, is_whole
+from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.times import utc_time
 from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
@@ -202,7 +203,9 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
                 of = others.setdefault(_id(line, place), {})
                 for metric, result in numbered(_scores(evaluation, task, line, place)).items():
                     if metric in of:
-                        raise DataError(f"{place}: {metric.name} of document {_id(line, place)!r} is there twice")
+                        raise DataError(
+                            f"{place}: {metric.name} of document {excerpt(_id(line, place))} is there twice"
+                        )
                     of[metric] = result
     for place, line in _lines(source, file, filters):
         if first and _filter(line) != first:
@@ -212,7 +215,7 @@ def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Ite
         if not scores:
             continue  # all its metrics are in the note on metrics without scores
         for metric, result in scores.items():
-            if result.value is not None:
+            if result.value is not None and abs(result.value) <= MOST_SCALE:
                 evaluation.values.setdefault((task, metric.name), array("d")).append(result.value)
         answer = _answer(line)
         case = _case(line, str(id))
@@ -241,10 +244,11 @@ def _lines(source: Source, file: Path, filters: Sequence[str]) -> Iterator[tuple
             id = _id(line, place)
             if filters and times[id] >= len(filters):
                 number = f"{times[id] + 1} lines, and {named(file.name)} has {count(len(filters), 'filter')}"
-                raise DataError(f"{place}: document {id!r} has {number}")
+                raise DataError(f"{place}: document {excerpt(id)} has {number}")
             if not filters and times[id]:
                 raise DataError(
-                    f"{place}: document {id!r} is there again: of another filter, which only results_*.json names"
+                    f"{place}: document {excerpt(id)} is there again: of another filter, which only results_*.json "
+                    f"names"
                 )
             line["filter"] = filters[times[id]] if filters else NO_FILTER
             times[id] += 1
@@ -341,7 +345,7 @@ def _scores(evaluation: _Evaluation, task: str, line: Mapping[str, Any], place: 
     evidence = {} if listed is None or _filter(line) == NO_FILTER else {"filtered": storable(filtered)}
     for name in names:
         if not isinstance(name, str) or name not in line:
-            raise DataError(f"{place}: metrics has {name!r}, which the line hasn't")
+            raise DataError(f"{place}: metrics has {excerpt(name)}, which the line hasn't")
         value = line[name]
         if is_array(value) or is_object(value):
             evaluation.corpus[f"{task}: {name}"] = None

@@ -26,6 +26,8 @@ T = TypeVar("T")
 FailureKind: TypeAlias = Literal["TargetFailed", "JudgeFailed", "ScorerFailed", "NoScore", "NotFinite", "OutOfRange"]
 """What failed, in `Failed.exception`: the system that was evaluated, the judge, or the scorer's code; or the file has
 no score, one that is no finite number, or one outside the scale."""
+MOST_SYSTEMS, MOST_METRICS = 1_000, 10_000
+"""The most systems and metrics of a file: each takes memory and time, whatever it has."""
 LONGEST_NAME = 200
 """The most characters of the name of a metric or a system."""
 _DECIMAL = re.compile(r"\A([-+]?(?:0(?=,)|\d+(?!,\d{3}\Z))),(\d+)\Z", re.ASCII)

@@ -48,6 +48,8 @@ SCORE, UNDEFINED, UNANSWERED, FAILED, TARGET_FAILED = map(str, range(len(KINDS))
 NULL, NO_SECONDS, NO_EVIDENCE = "null", "0.0", "[]"
 NO_CALL = ("",) * 5
 """The parts of a result that are of its judge's call, without one."""
+MOST_SPARSE, _MOST_SHARES = 1_000_000, 20
+"""The most outcomes of a run, and for each that the file has, if there are more of them."""
 _NO_ROW = -1
 _ASCII = encoder()
 _PARTS, _RESULTS = "\x1f", "\x1e"
@@ -126,6 +128,10 @@ class System:
         self.usage, self.cost, self.answers, self.unpriced, self.failed = NO_USAGE, ExactSum(), 0, 0, 0
         self.scored = 0
         """How many of its failures have scores."""
+        self.results = 0
+        """How many results of metrics its rows name."""
+        self.unanswered = 0
+        """How many of its rows have a result for every other metric, too: that they have no answer."""
         self.digest = hashlib.blake2b(digest_size=16)
         self._taken = set[tuple[int, int]]()
 
@@ -175,6 +181,8 @@ class System:
         self.answered.append(answered)
         self.replies.append(reply)
         self.scores.append(scores)
+        self.results += len(row.scores)
+        self.unanswered += row.problem is not None and not row.only_scores
         self.digest.update(f"{row.case.id}{row.case.content_hash}{reply}{scores}".encode("utf-8", "surrogatepass"))
 
     def _case(self, row: Row, asked: Mapping[str, str]) -> int:
@@ -218,8 +226,15 @@ class SystemRun:
         self.system, self.infos, self.tool = system, infos, tool
         self.trials = max(system.trials)
         number = len(system.trials) * self.trials
-        if number * len(infos) > MOST_OUTCOMES:
-            raise DataError(f"it has {number * len(infos):,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
+        outcomes = number * len(infos)
+        if outcomes > MOST_OUTCOMES:
+            raise DataError(f"it has {outcomes:,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
+        present = system.results + system.unanswered * len(infos)
+        if outcomes > max(MOST_SPARSE, present * _MOST_SHARES):
+            raise DataError(
+                f"{len(system.trials):,} cases, {self.trials:,} trials and {len(infos):,} metrics are {outcomes:,} "
+                f"outcomes, of which the file has only {present:,}"
+            )
         self.missing = number - len(system.case_of)
         self._version = Version()
         self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
