@@ -18,7 +18,7 @@ import evalstone as es
 from bench.imports import MAKERS
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
 from evalstone.compat.imports import systems
-from evalstone.compat.imports.building import Building, keep
+from evalstone.compat.imports.building import Building, write_to_ledger
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
 from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.compat.imports.results import (
@@ -234,8 +234,8 @@ def test_an_import_that_was_killed_is_finished(tmp_path: Path) -> None:
     (built,) = building(row(0), row(1)).built()
     with Ledger(str(tmp_path / "l.db")) as opened:
         opened.start_run(RunRow(built.run.id, "", built.run.started, None, built.run.metadata()))
-        assert keep(built, opened)
-        assert not keep(built, opened)
+        assert write_to_ledger(built, opened)
+        assert not write_to_ledger(built, opened)
     assert len(es.read_run(built.run.id, ledger=tmp_path / "l.db")) == 2
 
 

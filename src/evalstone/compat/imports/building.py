@@ -89,16 +89,17 @@ class Building:
 
     Args:
         tool: The name of the tool.
-        reading: The version of its reader. It is part of the signatures, and raised when scores are read otherwise.
+        reader_version: The version of its reader, which is that of the scorers.
         file: The name of the file.
         written: When the file was written, for tools that don't say when they ran.
         scales: The scales of metrics by name. They take precedence.
     """
 
     def __init__(
-        self, tool: str, reading: int, *, file: str, written: datetime, scales: Mapping[str, float] | None = None
+        self, tool: str, reader_version: int, *, file: str, written: datetime, scales: Mapping[str, float] | None = None
     ) -> None:
-        self.tool, self.reading, self.file, self.written, self.scales = tool, reading, file, written, scales or {}
+        self.tool, self.reader_version, self.file, self.written = tool, reader_version, file, written
+        self.scales: Mapping[str, float] = scales or {}
         self._restart()
 
     def _restart(self) -> None:
@@ -196,7 +197,7 @@ class Building:
         infos = [self._info(spread) for spread in self._spreads.values()]
         of_systems = [SystemRun(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
         contents = [each.content() for each in of_systems]
-        checks = list(checked(self.tool, [content.ours for content in contents], self._printed))
+        checks = list(checked(self.tool, [content.numbers for content in contents], self._printed))
         runs: list[Built] = []
         for each, content in zip(of_systems, contents, strict=True):
             notes = [check for system, check in checks if system in (None, each.system.identity)]
@@ -221,7 +222,7 @@ class Building:
         inner = "; ".join(filter(None, (settings, f"{self.tool}=={_as_version(self.about.version)}")))
         return ScorerInfo(
             name=metric.name,
-            signature=f"{metric.name}({inner})@{self.reading}",
+            signature=f"{metric.name}({inner})@{self.reader_version}",
             scale=scale,
             lower_is_better=metric.lower_is_better,
             description=metric.description,
@@ -236,7 +237,7 @@ class Building:
         when = self._started()
         signatures = [info.signature for info in system_run.infos.values()]
         scales = [info.scale for info in system_run.infos.values()]
-        known = [self.tool, self.reading, vars(self.about), system.identity, system.dataset, signatures, scales]
+        known = [self.tool, self.reader_version, vars(self.about), system.identity, system.dataset, signatures, scales]
         system.digest.update(json.dumps(known).encode())
         id = run_id(when, system.digest.hexdigest())
         target = None if not system.identity else _target(system, system_run.trials, id)
@@ -328,7 +329,7 @@ def _usage_text(usage: Usage) -> str:
     return plain_line(vars(usage))
 
 
-def keep(built: Built, ledger: Ledger) -> bool:
+def write_to_ledger(built: Built, ledger: Ledger) -> bool:
     """Write a run into a ledger. Returns False if it is there already: its ID is a hash of what was imported. One that
     is there in part, because its import was killed, is finished."""
     run, row = built.run, ledger.run(built.run.id)

@@ -14,7 +14,7 @@ TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ours:
+class MetricNumbers:
     """What a run has of a metric."""
 
     metric: str
@@ -28,15 +28,15 @@ class Ours:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OurRun:
+class RunNumbers:
     """What a run has that was printed."""
 
     system: str
     rows: int
-    metrics: tuple[Ours, ...]
+    metrics: tuple[MetricNumbers, ...]
 
 
-def checked(tool: str, runs: Sequence[OurRun], printed: Iterable[Printed]) -> Iterator[tuple[str | None, Note]]:
+def checked(tool: str, runs: Sequence[RunNumbers], printed: Iterable[Printed]) -> Iterator[tuple[str | None, Note]]:
     """The notes on printed numbers, each with the system that it is about; None for all of them."""
     equal: dict[str | None, int] = {}
     numbers = list(printed)
@@ -55,7 +55,7 @@ def checked(tool: str, runs: Sequence[OurRun], printed: Iterable[Printed]) -> It
         yield system, note("printed_equal", tool=tool, numbers=times)
 
 
-def _difference(tool: str, printed: Printed, runs: Sequence[OurRun]) -> Note | None:
+def _difference(tool: str, printed: Printed, runs: Sequence[RunNumbers]) -> Note | None:
     """What differs, and why as far as that is known; None if it is ours."""
     if printed.ours is not None:
         return None if _same(printed, printed.ours, 1) else _differs(tool, printed, printed.ours)

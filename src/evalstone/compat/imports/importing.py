@@ -19,7 +19,7 @@ from evalstone._core.garbage import rare_collections
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
-from evalstone.compat.imports.building import Building, Built, keep
+from evalstone.compat.imports.building import Building, Built, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.errors import ConfigError, DataError, MissingDependency
 from evalstone.ledger.base import DEFAULT_LEDGER
@@ -230,7 +230,7 @@ def import_results(
     known: list[str] = []
     if ledger is not None:
         with phase("writing to the ledger"), contextlib.closing(Ledger(str(ledger))) as opened:
-            known.extend(each.run.id for each in built if not keep(each, opened))
+            known.extend(each.run.id for each in built if not write_to_ledger(each, opened))
     written = tuple(str(write_run(run, folder)) for run, folder in folders)
     return ImportedRuns(runs, _tool(runs), tuple(known), written)
 

@@ -30,6 +30,7 @@ from evalstone.compat.imports.results import (
     Printed,
     Result,
     Row,
+    duration,
     index_in,
     metric_name,
     metric_with,
@@ -39,6 +40,7 @@ from evalstone.compat.imports.results import (
     objects_in,
     text_in,
 )
+from evalstone.datasets.cells import number_in as number_of
 from evalstone.datasets.cells import storable
 from evalstone.errors import DataError
 from evalstone.targets import Answer
@@ -176,11 +178,8 @@ def _about(evaluation: _Evaluation) -> Iterator[Event]:
     if folder.version not in (None, version):
         raise DataError(f"the folder has results of lm-eval {folder.version} and {version}; import each on its own")
     folder.version = version
-    try:
-        seconds = max(0.0, float(header.get("total_evaluation_time_seconds") or 0))
-    except (TypeError, ValueError, OverflowError):
-        seconds = 0.0
-    yield About(version=version, started=_started(header), seconds=seconds if math.isfinite(seconds) else 0.0)
+    seconds = duration(number_of(header.get("total_evaluation_time_seconds")))  # lm-eval writes it as a text
+    yield About(version=version, started=_started(header), seconds=seconds)
 
 
 def _started(header: Mapping[str, Any]) -> str:

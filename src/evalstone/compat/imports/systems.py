@@ -16,7 +16,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import encoder, text_hash, value_of
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
 from evalstone._core.spilled_texts import SpilledTexts
-from evalstone.compat.imports.checking import OurRun, Ours
+from evalstone.compat.imports.checking import MetricNumbers, RunNumbers
 from evalstone.compat.imports.results import Row, failed
 from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.identity import UniqueIds, Version
@@ -207,7 +207,7 @@ class Content(NamedTuple):
     """That of the dataset."""
     records: RecordLines
     summary: tuple[ScorerSummary, ...]
-    ours: OurRun
+    numbers: RunNumbers
     """What is compared with what the tool printed."""
 
 
@@ -269,12 +269,12 @@ class SystemRun:
         in_memory = len(self._rows) < MOST_IN_MEMORY
         samples = tuple(sample_of(value_of(line)) for line in lines) if in_memory else SpooledSamples.of_lines(lines)
         summary = tuple(builder.summary() for builder in self._builders.values())
-        return Content(samples, str(version), records, summary, self._ours())
+        return Content(samples, str(version), records, summary, self._numbers())
 
-    def _ours(self) -> OurRun:
+    def _numbers(self) -> RunNumbers:
         """What is compared with what the tool printed."""
         metrics = (
-            Ours(
+            MetricNumbers(
                 metric=builder.info.name,
                 scores=builder.counts.n_score,
                 failed=builder.counts.n_failed,
@@ -284,7 +284,7 @@ class SystemRun:
             )
             for number, builder in self._builders.items()
         )
-        return OurRun(system=self.system.identity, rows=len(self.system.case_of), metrics=tuple(metrics))
+        return RunNumbers(system=self.system.identity, rows=len(self.system.case_of), metrics=tuple(metrics))
 
     def answers(self, target: StoredTarget, run: str) -> Iterator[StoredAnswer]:
         """The answers as rows of the ledger."""
