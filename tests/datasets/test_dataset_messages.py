@@ -191,6 +191,17 @@ def test_tools_called_become_a_conversation() -> None:
     )
 
 
+def test_tools_called_may_be_names() -> None:
+    row = {"input": "q", "actual_output": "a", "tools_called": ["find", "book"], "expected_tools": ["find", "book"]}
+    for called in (row["tools_called"], json.dumps(row["tools_called"])):
+        sample = sample_from(row | {"tools_called": called})
+        assert [call.name for call in sample.messages[-1].tool_calls] == ["find", "book"]
+        assert score("tool_call_f1", sample).value == 1.0
+    for other in ({"messages": ["find"]}, {"tools_called": ["find", " "]}):
+        with pytest.raises(DataError, match="must be an object"):
+            sample_from({"input": "q", "output": "a", **other})
+
+
 def test_an_openai_completion_is_an_output() -> None:
     sample = sample_from({"inputs": {"messages": OPENAI[:2]}, "outputs": {"choices": [{"message": OPENAI[-1]}]}})
     assert (sample.input, sample.output, len(sample.messages)) == ("Weather in Bern?", "Sunny.", 3)

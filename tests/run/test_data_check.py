@@ -323,6 +323,34 @@ def test_texts_inside_objects_are_named_with_their_paths() -> None:
     assert check([{"input": "q", "output": "a", "result": {"answer": "b"}}]).unread[0].reason.endswith("the metadata")
 
 
+def test_messages_inside_columns_are_named() -> None:
+    said = {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}
+    reply = {"custom_id": "r1", "result": {"type": "succeeded", "message": said}}
+    (problem,) = check([reply]).problems
+    assert problem.message.endswith('for example map={"output": "result.message"}')
+    assert check([reply], map={"output": "result.message"}).first[0]["output"] == "Hello."
+    chat = {"title": "A chat", "contents": [{"role": "user", "parts": [{"text": "q"}]}]}
+    (problem,) = check([chat]).problems
+    assert problem.message.endswith('for example map={"messages": "contents"}')
+    checked = check([{"input": "q", "log": {"turns": [said]}}])
+    assert checked.unread[0].reason.endswith("; if log.turns has the messages, map it to that")
+
+
+def test_a_column_of_ids_is_not_taken_for_texts() -> None:
+    assert check([{"question_id": "a b", "output": "x"}]).unread[0].reason.endswith("kept in the metadata")
+    assert check([{"sampel_id": "a", "output": "x"}]).unread[0].reason.endswith("; if it is the id, map it to that")
+    (problem,) = check([{"user_id": "a b", "said": "Not a word."}]).problems
+    assert problem.message.endswith('for example map={"output": "said"}')
+
+
+def test_answers_that_may_be_the_expected_ones_are_said() -> None:
+    expected = 'If the column answer, read as output, has the expected answers, map it: map={"reference": "answer"}'
+    assert expected in str(check([{"question": "q", "answer": "a"}]))
+    for more in ({"context": ["p"]}, {"reference": "r"}):
+        assert "the expected answers" not in str(check([{"question": "q", "answer": "a", **more}]))
+    assert "the expected answers" not in str(check([{"question": "q", "response": "a"}]))
+
+
 def test_a_repeated_id_says_how_to_leave_out_a_column_that_has_no_ids() -> None:
     rows = [{"id": "a", "output": "b"}] * 2
     (problem,) = check(rows).problems

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
 from evalstone._core.front_ends import Setting
-from evalstone._core.guards import is_list, is_mapping, is_object
+from evalstone._core.guards import is_array, is_list, is_mapping, is_object
 from evalstone._core.literals import written_value
 from evalstone._core.names import normal
+from evalstone.agents.formats.messages import is_conversation
 from evalstone.errors import ConfigError, DataError, Problem, invalid, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
@@ -186,20 +187,38 @@ def field_of(column: str) -> str | None:
 def similar_field(column: str) -> str | None:
     """The field of a name like that of a column, or of its last word: `my_answer`, `contextText`, `context_1`. A right
     answer is the reference: `Gold Ans`."""
-    plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()  # réponse: reponse
-    spelled = (match[0].lower() for match in _WORD.finditer(plain))
-    words = [_SHORT.get(word, word) for word in spelled if word != "text"]
+    words = [_SHORT.get(word, word) for word in _words(column) if word != "text"]
     if words and words[-1] != "id" and (known := field_of(words[-1])) is not None:
         return "reference" if known == "output" and not _OF_REFERENCES.isdisjoint(words) else known
-    names = [name for ranks in FIELD_NAMES.values() for rank in ranks for name in rank]
+    of_ids = _is_id(column)
+    names = [
+        name for field, ranks in FIELD_NAMES.items() if not of_ids or field == "id" for rank in ranks for name in rank
+    ]
     return next((field_of(name) for name in nearest(column, names, _SIMILAR)), None)
 
 
+def _words(column: str) -> list[str]:
+    """The words of a name, without accents: `réponse`, `myAnswer`, `my_answer`."""
+    plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
+    return [match[0].lower() for match in _WORD.finditer(plain)]
+
+
+def _is_id(column: str) -> bool:
+    return _words(column)[-1:] in (["id"], ["ids"])
+
+
 def inner_fields(column: str, value: object) -> Iterator[tuple[str, str]]:
-    """The dotted paths of texts in an object that are named like fields, each with the field: `data.answer`."""
+    """The dotted paths of what may be a field in the value of a column, each with the field: of texts in an object that
+    are named like one (`data.answer`), of an assistant's message, and of conversations."""
+    if is_array(value) and is_conversation(value):
+        yield column, "messages"
     for key, inner in value.items() if is_object(value) else ():
         if isinstance(inner, str) and (known := similar_field(key)) in _EXAMPLES:
             yield f"{column}.{key}", known
+        elif is_object(inner) and inner.get("role") == "assistant":
+            yield f"{column}.{key}", "output"
+        elif is_array(inner) and is_conversation(inner):
+            yield f"{column}.{key}", "messages"
 
 
 def unknown_field(name: str) -> Problem:
@@ -348,16 +367,16 @@ class Columns:
         for column in self._texts:
             if (known := similar_field(column)) in _EXAMPLES:
                 of_field.setdefault(known, column)
-        texts = [column for column in self._texts if column not in of_field.values()]
-        if texts and not {"input", "output"} & of_field.keys():
+        for path, name in self._inner.items():
+            of_field.setdefault(name, path)
+        texts = [column for column in self._texts if column not in of_field.values() and not _is_id(column)]
+        if texts and of_field.keys().isdisjoint(("input", "output", "messages")):
             asked = next((place for place, column in enumerate(texts) if self._texts[column]), None)
             if asked is None or asked + 1 == len(texts):
                 of_field["output"] = texts[0 if asked is None else asked]
             else:
                 of_field |= {"input": texts[asked], "output": texts[asked + 1]}
-        for path, name in self._inner.items():
-            of_field.setdefault(name, path)
-        return Setting("map", {name: named(of_field[name]) for name in _EXAMPLES if name in of_field})
+        return Setting("map", {name: named(of_field[name]) for name in (*_EXAMPLES, "messages") if name in of_field})
 
     def forget(self) -> None:
         """Drop what only makes reading faster."""
@@ -409,7 +428,9 @@ _MESSAGES = (
 )
 RESULTS_OF_PROMPTFOO = "these are results of promptfoo, whose rows are in results.results"
 _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
-    **dict.fromkeys((("role", "content"), ("role", "parts"), ("from", "value"), ("type", "content")), _MESSAGES),
+    **dict.fromkeys(
+        (("role", "content"), ("role", "parts"), ("role", "text"), ("from", "value"), ("type", "content")), _MESSAGES
+    ),
     ("title", "paragraphs"): (
         "each row is an article of SQuAD, and a sample is a question; save a row for each question, with its context "
         "and its answers"

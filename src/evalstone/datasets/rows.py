@@ -41,6 +41,8 @@ from evalstone.types.samples import read_group, read_weight
 T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
+_OF_CALLS = ("toolscalled", "toolcalls")
+"""The columns of tool calls, which may only have their names."""
 _OF_A_SAMPLE = frozenset(("id", *SAMPLE_FIELDS))
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
@@ -284,7 +286,7 @@ class RowReader:
             if texts["output"] is None:
                 texts["output"] = ReadText(transcript.output, failed=bool(transcript.error))
         elif "messages" in chosen:
-            read = self._value("messages", chosen, lambda cell: _messages(cell.value, texts)) or Conversation()
+            read = self._value("messages", chosen, lambda cell: _messages(cell, texts)) or Conversation()
             messages, passages = tuple(read.messages), tuple(read.passages) or None
         elif any(turn is not None and turn.messages for turn in (texts["input"], texts["output"])):
             messages = _joined(texts["input"], texts["output"])
@@ -524,9 +526,12 @@ def _joined(question: ReadText | None, answer: ReadText | None) -> tuple[Message
     return said if repeats else (*(_given(asked) if said else asked), *said)
 
 
-def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
-    """Messages from a list of messages, or from a list of the tool calls between input and output."""
-    value = unpacked(value)
+def _messages(cell: Cell, texts: Mapping[str, ReadText | None]) -> Conversation:
+    """Messages from a list of messages, or from a list of the tool calls between input and output, or of their
+    names."""
+    value = unpacked(cell.value)
+    if normal(cell.column) in _OF_CALLS and is_texts(value) and all(name.strip() for name in value):
+        value = [{"name": name} for name in value]
     if not is_array(value):
         raise DataError(of_another_type("a list of messages", value))
     if is_conversation(value) or not is_calls(value):

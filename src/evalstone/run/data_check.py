@@ -510,7 +510,10 @@ def _why(column: str, columns: Mapping[str, list[str]], inner: Iterable[tuple[st
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
     if column in RESERVED_METADATA:
         return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
-    if hints := [f"if {path} is the {name}, map it to that" for path, name in inner if name not in columns]:
+    found = (
+        (path, f"{'has' if name == 'messages' else 'is'} the {name}") for path, name in inner if name not in columns
+    )
+    if hints := [f"if {path} {is_field}, map it to that" for path, is_field in found]:
         return "; ".join(("no field has this name; kept in the metadata", *hints))
     similar = similar_field(column)
     hint = f"; if it is the {similar}, map it to that" if similar is not None and similar not in columns else ""

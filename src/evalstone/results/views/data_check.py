@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, percent, safe
+from evalstone._core.display import count, named, percent, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting, WordingPart
 from evalstone._core.languages import LANGUAGE_NAMES
+from evalstone._core.names import normal
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, table, words
 
 if TYPE_CHECKING:
@@ -136,9 +137,20 @@ def _scorers(check: DataCheck) -> Iterator[Section]:
 
 
 def _next(check: DataCheck, front_end: FrontEnd) -> Iterator[Section]:
-    notes = tuple(front_end.written(parts) for parts in _missing(check))
+    notes = tuple(front_end.written(parts) for parts in (*_missing(check), *_expected(check)))
     if check.commands or notes:
         yield Section("Next", check.commands, notes=notes)
+
+
+def _expected(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
+    """What to do if the answers are the expected ones, as in question-answering data."""
+    columns = {one.field: one.columns for one in check.fields if one.values}
+    answers = [column for column in columns.get("output", ()) if normal(column) == "answer"]
+    if answers and columns.keys().isdisjoint(("context", "messages", "reference")):
+        yield (
+            f"If the column {named(answers[0])}, read as output, has the expected answers, map it: ",
+            Setting("map", {"reference": named(answers[0])}),
+        )
 
 
 def _missing(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
