@@ -14,6 +14,7 @@ from evalstone._core.display import ended, named, quoted, sentence
 from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, Setting, WordingPart
 from evalstone._core.phases import phase
+from evalstone._core.project_files import CONFIG, RESULTS
 from evalstone._core.redaction import redacted
 from evalstone.cli import completion, options, values
 from evalstone.cli.completion import FILE
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from evalstone.results.gate import Gate
     from evalstone.results.gate_criteria import GateCriteria
 
-CONFIG = "evalstone.toml"
-RESULTS = "results"
 NO_BASELINE = "No baseline is set, so nothing is compared."
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The environment variable in which GitHub names the file for the summary of a step."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from evalstone._core.display import count
 from evalstone._core.files import home_expanded
+from evalstone._core.project_files import CONFIG, check_free, write_new
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Outputs, Value, Values, argument, front_end, option
@@ -99,7 +100,6 @@ def _requested(outputs: Outputs) -> dict[str, object]:
 
 def _import_config(path: Path, tool: str | None, out: str | None, refused: list[str]) -> int:
     """Write the project of a configuration."""
-    from evalstone.cli.init import check_free, write_new
     from evalstone.compat.configs.project import project_of
 
     if tool not in (None, "promptfoo"):
@@ -118,7 +118,7 @@ def _import_config(path: Path, tool: str | None, out: str | None, refused: list[
 
 def _say_project(folder: Path, project: Project, written: list[str]) -> None:
     """Print what a configuration became, what has no counterpart, and the command to run."""
-    from evalstone.compat.configs.project import CONFIG, GAPS
+    from evalstone.compat.configs.project import GAPS
 
     names = [each if isinstance(each, str) else written_scorer(each) for each in project.scorers]
     system = "answers in the file" if project.has_answers else count(project.targets, "target")

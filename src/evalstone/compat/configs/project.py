@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
+from evalstone._core.project_files import CONFIG, RESULTS
 from evalstone.compat.configs.assertions import COMPARABLE, SCORERS, Assertions, Converted
 from evalstone.compat.configs.nunjucks import (
     VALUE,
@@ -30,7 +31,7 @@ from evalstone.scorers.checks.own import OWN as CHECKS
 from evalstone.types.criteria import OWN_RUBRIC as CRITERIA
 from evalstone.types.criteria import RUBRICS
 
-CONFIG, DATA, GAPS = "evalstone.toml", "cases.jsonl", "not-converted.md"
+DATA, GAPS = "cases.jsonl", "not-converted.md"
 JUDGE = "openai/gpt-5.1"
 """The judge if the configuration names none that evalstone knows."""
 MOST_TARGETS = 1_000
@@ -356,7 +357,7 @@ class _Making:
             lines.append(f"judge = {_value(self._judge(graders))}")
         if config.repeat > 1 and not has_answers:
             lines.append(f"trials = {config.repeat}")
-        lines.append('out = "results"')
+        lines.append(f"out = {_value(RESULTS)}")
         if has_answers or len(targets) == 1:
             if gates.required:
                 lines.append(f"require = {_value(gates.required)}   # in every sample")
