@@ -500,6 +500,9 @@ NOTES: Mapping[str, Row] = {
         f"{count(note['files'], 'file')} of {note['tool']} with means only {_be(note['files'])} left out, since "
         f"samples are needed: {safe(note['what'], LONG)}"
     ),
+    "parts_left_out": lambda note, _: (
+        f"{count(note['parts'], 'part')} of the folder {_be(note['parts'])} left out: {safe(note['what'], LONG)}"
+    ),
     "printed_uncompared": lambda note, _: (
         f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),

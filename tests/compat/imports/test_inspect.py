@@ -245,12 +245,47 @@ def test_a_folder_has_a_run_for_each_model_of_a_task(tmp_path: Path) -> None:
     assert difference is not None
     assert difference.estimate == 0
 
-    def other(log: dict[str, Any]) -> None:
-        log["eval"]["task"] = "rivers"
 
-    changed(tmp_path, other, "2026-11-28T06-27-00-00-00_rivers_x.json")
-    with pytest.raises(DataError, match=r"_rivers_x.json: the folder has logs of capitals and rivers"):
-        import_results(tmp_path, ledger=None)
+def test_a_folder_of_several_tasks_gives_the_runs_that_their_logs_give_alone(tmp_path: Path) -> None:
+    def one(log: dict[str, Any]) -> None:
+        log["eval"] |= {"task": "rivers", "model": "a"}
+
+    def other(log: dict[str, Any]) -> None:
+        one(log)
+        log["eval"] |= {"task": "lakes", "packages": {"inspect_ai": "0.3.9"}}
+        for each in log["samples"]:
+            each["scores"] = {"depth": {"value": 40}}
+
+    def without_scores(log: dict[str, Any]) -> None:
+        log["eval"] |= {"task": "seas", "scorers": []}
+        log["results"] = None
+        for each in log["samples"]:
+            each |= {"scores": None, "error": None}
+
+    logs = tmp_path / "logs"
+    paths = [
+        changed(logs, change, f"2026-11-28T05-27-0{number}-00-00_{number}_x.json")
+        for number, change in enumerate((one, other, without_scores))
+    ]
+    runs = import_results(logs, ledger=None, out=tmp_path / "out", scales={"depth": 50})
+    alone = [
+        *import_results(paths[0], ledger=None),
+        *import_results(paths[1], ledger=None, scales={"depth": 50}),
+    ]
+    assert [run.id for run in runs] == [run.id for run in alone]
+    assert [(run.dataset_name, run.scorers[0].tool) for run in runs] == [
+        ("rivers", "inspect 0.3.285"), ("lakes", "inspect 0.3.9"),
+    ]  # fmt: skip
+    assert [Path(folder).name for folder in runs.folders] == ["a-rivers", "a-lakes"]
+    assert runs.tool == "inspect 0.3.285, inspect 0.3.9"
+    expected = note("parts_left_out", "caution", parts=1, what="seas (0.3.285): its results have no scores")
+    assert all(expected in run.notes for run in runs)
+    with pytest.raises(DataError, match="scales: unknown metric 'width'"):
+        import_results(logs, ledger=None, scales={"width": 2})
+    for path in paths[:2]:
+        path.unlink()
+    with pytest.raises(DataError, match="its results have no scores"):
+        import_results(logs, ledger=None)
 
 
 def test_the_log_of_an_old_version_has_one_score(tmp_path: Path) -> None:

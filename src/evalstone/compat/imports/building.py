@@ -24,9 +24,9 @@ from evalstone.compat.imports.results import (
     MOST_METRICS,
     MOST_SYSTEMS,
     About,
-    Event,
     Judged,
     Metric,
+    Part,
     Printed,
     Restart,
     Result,
@@ -112,7 +112,7 @@ class Building:
         self._failure = ""
         """Why the first row without an answer has none."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Part) -> None:
         """Take what the reader yields. Raises DataError for a row that contradicts an earlier one."""
         match event:
             case Row():
@@ -177,6 +177,11 @@ class Building:
         cost = NULL if judged.cost is None else repr(judged.cost)
         return written, plain_line(judged.answer), _usage_text(judged.usage), cost, repr(judged.seconds)
 
+    @property
+    def metric_names(self) -> list[str]:
+        """The names of the metrics that the file has so far."""
+        return list(dict.fromkeys(metric.name for metric in self._spreads))
+
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
         """The run of each system.
 
@@ -190,7 +195,7 @@ class Building:
             raise DataError(
                 "its results have no scores", *(("; the first row: ", self._failure) if self._failure else ())
             )
-        names = list(dict.fromkeys(metric.name for metric in self._spreads))
+        names = self.metric_names
         for metric in self.scales:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))

@@ -5,23 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
 from evalstone._core.declarations import Range, Rule, check_argument
-from evalstone._core.display import count, digits_for, limits, listed, number, quoted
+from evalstone._core.display import count, digits_for, limits, listed, number, quoted, shortlist
 from evalstone._core.file_format import IMPORT_FORMAT
 from evalstone._core.files import check_encoding, home_expanded
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
 from evalstone.compat.imports.building import Building, Built, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
-from evalstone.errors import ConfigError, DataError, MissingDependency
+from evalstone.compat.imports.results import Apart
+from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.ledger.store import Ledger
 from evalstone.report.notes import sentences_of
@@ -86,17 +88,18 @@ class ImportedRuns(Sequence[Run], Shown):
             lead=listed(dict.fromkeys(run.dataset_name for run in self.runs)) if several else samples,
             warnings=self._warnings(front_end),
             sections=(
-                *(
-                    (Section("Runs", tables=(table("The run of each system", _RUNS, map(self._run, self.runs)),)),)
-                    * several
-                ),
+                *((Section("Runs", tables=(table("The run of each system", _RUNS, self._rows()),)),) * several),
                 Section(
                     "Scores",
                     tables=(
                         table(
                             "Mean of each metric, with its 95% confidence interval",
                             _SCORES,
-                            [_score(run, line) for run in self.runs for line in run.summary],
+                            [
+                                _score(run, system, line)
+                                for run, system in zip(self.runs, _systems(self.runs), strict=True)
+                                for line in run.summary
+                            ],
                         ),
                     ),
                     notes=(*sentences_of(facts, front_end), *((_ABOUT_LABELS,) * judged)),
@@ -108,15 +111,16 @@ class ImportedRuns(Sequence[Run], Shown):
     def _warnings(self, front_end: FrontEnd) -> tuple[str, ...]:
         """What has to be known of the runs. What isn't said of all of them is said after their systems."""
         systems: dict[str, list[str]] = {}
-        for run in self.runs:
+        for run, system in zip(self.runs, _systems(self.runs), strict=True):
             for text in sentences_of((each for each in run.cautions if each.severity != "fact"), front_end):
-                systems.setdefault(text, []).append(_system(run))
+                systems.setdefault(text, []).append(system)
         return tuple(text if len(of) == len(self.runs) else f"{listed(of)}: {text}" for text, of in systems.items())
 
-    def _run(self, run: Run) -> Sequence[str]:
-        folder = dict(zip((each.id for each in self.runs), self.folders, strict=False)).get(run.id, "")
-        trials = f"{run.trials:,}" if run.trials > 1 else ""
-        return run.id, _system(run), f"{run.n_samples:,}", trials, folder
+    def _rows(self) -> Iterator[Sequence[str]]:
+        folders = self.folders or ("",) * len(self.runs)
+        for run, system, folder in zip(self.runs, _systems(self.runs), folders, strict=True):
+            trials = f"{run.trials:,}" if run.trials > 1 else ""
+            yield run.id, system, f"{run.n_samples:,}", trials, folder
 
     def to_dict(self) -> dict[str, Any]:
         """The runs as JSON data, as `evalstone import --json` prints it."""
@@ -129,9 +133,14 @@ class ImportedRuns(Sequence[Run], Shown):
         }
 
 
-def _system(run: Run) -> str:
-    """What answered; "" if the file doesn't say."""
-    return "" if run.target is None else run.target.identity
+def _systems(runs: Sequence[Run]) -> list[str]:
+    """What answered in each run, "" if the file doesn't say; with the dataset where that doesn't tell runs apart."""
+    systems = ["" if run.target is None else run.target.identity for run in runs]
+    times = Counter(systems)
+    return [
+        system if times[system] == 1 else " · ".join(filter(None, (system, run.dataset_name)))
+        for run, system in zip(runs, systems, strict=True)
+    ]
 
 
 _RUNS = (words("run"), words("system"), Column("samples"), Column("trials"), words("folder"))
@@ -151,10 +160,10 @@ _ABOUT_LABELS = (
 )
 
 
-def _score(run: Run, line: ScorerSummary) -> Sequence[str]:
+def _score(run: Run, system: str, line: ScorerSummary) -> Sequence[str]:
     digits, interval = digits_for(line.info.scale), line.interval
     return (
-        _system(run),
+        system,
         run.titles[line.info.signature] + ("" if line.info.scale == 1 else f" (of {line.info.scale:g})"),
         number(line.mean, digits),
         "" if interval is None else limits(interval.low, interval.high, digits),
@@ -236,21 +245,30 @@ def import_results(
 
 
 def _tool(runs: Sequence[Run]) -> str:
-    return next(info.tool for run in runs for info in run.scorers)
+    return listed(dict.fromkeys(info.tool for run in runs for info in run.scorers))
 
 
 def _built(
     source: Source, tool: str | None, scales: Mapping[str, float], name: str, tags: tuple[str, ...]
 ) -> list[Built]:
     reader = reader_for(source, tool)
-    building = Building(reader.tool, reader.version, file=source.name, written=source.written, scales=scales)
     shown = f"{os.fspath(source.path)}: "
+
+    def building() -> Building:
+        return Building(reader.tool, reader.version, file=source.name, written=source.written, scales=scales)
+
+    parts: list[tuple[str, Building]] = []
     try:
         with phase(f"reading {source.name}", "row") as reading:
+            current = building()
             for event in reading.count(reader.read(source)):
-                building.add(event)
+                if isinstance(event, Apart):
+                    current = building()
+                    parts.append((event.name, current))
+                else:
+                    current.add(event)
         with phase("making runs"):
-            return building.built(name=name, tags=tags)
+            return _of_parts(parts, name, tags) if parts else current.built(name=name, tags=tags)
     except MissingDependency:
         raise
     except ConfigError as error:  # also of a sample or an answer that none can be
@@ -261,14 +279,36 @@ def _built(
         raise DataError(shown, f"cannot be read: {error.strerror or error}") from None
 
 
+def _of_parts(parts: Sequence[tuple[str, Building]], name: str, tags: tuple[str, ...]) -> list[Built]:
+    """The runs of each part, with a note on those that have none. Raises DataError if there is no run at all."""
+    names = {metric: None for _, part in parts for metric in part.metric_names}
+    found: list[Built] = []
+    problems: list[tuple[str, DataError]] = []
+    for title, part in parts:
+        if names and (wrong := next((metric for metric in part.scales if metric not in names), None)) is not None:
+            raise DataError(Setting("scales"), ": ", unknown("metric", wrong, names))
+        part.scales = {metric: scale for metric, scale in part.scales.items() if metric in part.metric_names}
+        try:
+            found += part.built(name=name, tags=tags)
+        except DataError as error:
+            problems.append((title, error))
+    if not found:
+        raise problems[0][1]
+    if not problems:
+        return found
+    what = shortlist(f"{title}: {error}" for title, error in problems)
+    left_out = note("parts_left_out", "caution", parts=len(problems), what=what)
+    return [replace(each, run=replace(each.run, cautions=(*each.run.cautions, left_out))) for each in found]
+
+
 def _folders(runs: Sequence[Run], out: Path) -> Iterator[tuple[Run, Path]]:
     """The folder of each run."""
     if len(runs) == 1:
         yield runs[0], out
         return
     taken: set[str] = set()
-    for run in runs:
-        folder = folder_name(_system(run))
+    for run, system in zip(runs, _systems(runs), strict=True):
+        folder = folder_name(system)
         if folder.lower() in taken:
             folder = f"{folder}-{run.id.rpartition('-')[2]}"
         taken.add(folder.lower())

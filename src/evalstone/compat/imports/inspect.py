@@ -7,7 +7,9 @@ a metric; if its value is an object or a list, each entry is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from evalstone._core.files import row_limit, too_long
@@ -18,7 +20,7 @@ from evalstone.compat.imports.inspect_log import Folder, Log, printed_scores
 from evalstone.compat.imports.inspect_samples import reduced_rows, references, row_of
 from evalstone.compat.imports.inspect_scores import TOOL
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
-from evalstone.compat.imports.results import Event
+from evalstone.compat.imports.results import Apart, Event, metric_name, object_in, text_in
 from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import DataError
 from evalstone.types import note
@@ -44,30 +46,70 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield what a log has, or those of a folder. Raises DataError for one that can't be read."""
-    is_one, folder = source.path.is_file(), Folder()
-    for file in [source.path] if is_one else source.files("*"):
-        if not is_one and not _LOG.fullmatch(file.name):
-            continue
-        place = "" if is_one else f"{file.name}: "
-        try:
-            with file.open("rb") as beginning:
-                is_archive = beginning.read(len(BEGINNING)) == BEGINNING
-            if is_archive:
-                with source.archive(file) as archive:
-                    yield from _archive(folder, archive)
-            else:
-                yield from _document(folder, source.json(file))
-        except DataError as error:
-            raise DataError(place, error) from None
+    """Yield what a log has, or those of a folder, task by task. Raises DataError for one that can't be read."""
+    if source.path.is_file():
+        yield from _log(Folder(), source, source.path)
+        return
+    tasks: dict[tuple[str, str], list[Path]] = {}
+    for file in source.files("*"):
+        if _LOG.fullmatch(file.name):
+            with _naming(file):
+                tasks.setdefault(_task(source, file), []).append(file)
+    for (task, version), files in tasks.items():
+        if len(tasks) > 1:
+            yield Apart(f"{metric_name(task)} ({metric_name(version, TOOL)})")
+        folder = Folder()
+        for file in files:
+            with _naming(file):
+                yield from _log(folder, source, file)
+
+
+@contextmanager
+def _naming(file: Path) -> Generator[None]:
+    """Name the file in errors about it."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{file.name}: ", error) from None
+
+
+def _is_archive(file: Path) -> bool:
+    with file.open("rb") as beginning:
+        return beginning.read(len(BEGINNING)) == BEGINNING
+
+
+def _log(folder: Folder, source: Source, file: Path) -> Iterator[Event]:
+    if _is_archive(file):
+        with source.archive(file) as archive:
+            yield from _archive(folder, archive)
+    else:
+        yield from _document(folder, source.json(file))
+
+
+def _task(source: Source, file: Path) -> tuple[str, str]:
+    """The task of a log, and the version of inspect."""
+    spec: dict[str, Any] = {}
+    if _is_archive(file):
+        with source.archive(file) as archive:
+            spec = object_in(_header(archive), "eval")
+    else:
+        document = source.json(file)
+        for key in document.members():
+            if key == "eval" and document.is_object:
+                spec = document.object(key)
+                break
+    return text_in(spec, "task"), text_in(object_in(spec, "packages"), "inspect_ai")
+
+
+def _header(archive: Archive) -> dict[str, Any]:
+    header = archive.entries.get(HEADER) or archive.entries.get(START)
+    if header is None:
+        raise DataError(f"it has neither {HEADER} nor {START}")
+    return as_object(_value(archive, header), header.name)
 
 
 def _archive(folder: Folder, archive: Archive) -> Iterator[Event]:
-    entries = archive.entries
-    header = entries.get(HEADER) or entries.get(START)
-    if header is None:
-        raise DataError(f"it has neither {HEADER} nor {START}")
-    log = Log.of(folder, as_object(_value(archive, header), header.name))
+    entries, log = archive.entries, Log.of(folder, _header(archive))
     yield from log.about()
     if HEADER not in entries:
         yield note("eval_unfinished", "caution", tool=TOOL, status="started", error="")

@@ -29,7 +29,6 @@ from evalstone.compat.imports.results import (
     objects_in,
     text_in,
 )
-from evalstone.errors import DataError
 from evalstone.types import note
 
 MOST_VALUES = 100
@@ -44,20 +43,12 @@ _SPREADS: Mapping[str, Literal["standard error", "deviation", "variance"]] = {
 
 @dataclass
 class Folder:
-    """What the logs of a folder have in common."""
+    """What the logs of a task in a folder have in common."""
 
-    task: str = ""
-    version: str = ""
     systems: set[str] = field(default_factory=set[str])
 
     def system(self, spec: Mapping[str, Any]) -> str:
-        """The name of a log's system. Raises DataError if the log is of another task, or of another version."""
-        task, version = text_in(spec, "task"), text_in(object_in(spec, "packages"), "inspect_ai")
-        if self.systems and task != self.task:
-            raise DataError(f"the folder has logs of {self.task} and {task}; import each task on its own")
-        if self.systems and version != self.version:
-            raise DataError(f"the folder has logs of inspect {self.version} and {version}; import each on its own")
-        self.task, self.version = task, version
+        """The name of a log's system."""
         parts = [metric_name(spec.get("model"), "unnamed model"), metric_name(spec.get("solver"), "")]
         identity = " · ".join(filter(None, parts))
         if identity in self.systems:
@@ -113,7 +104,7 @@ class Log:
 
     @classmethod
     def of(cls, folder: Folder, header: Mapping[str, Any]) -> Log:
-        """The log with this header. Raises DataError as `Folder.system` does."""
+        """The log with this header."""
         spec = object_in(header, "eval")
         ids = object_in(spec, "dataset").get("sample_ids")
         orders = {str(id): place for place, id in enumerate(ids)} if is_array(ids) else {}

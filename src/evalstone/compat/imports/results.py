@@ -183,7 +183,18 @@ class Restart:
     """What was yielded before is void: a later row has shown that it was read wrongly, and the file is read again."""
 
 
-Event: TypeAlias = Row | About | Printed | Note | Restart
+@dataclass(frozen=True)
+class Apart:
+    """What follows is of runs that have nothing in common with those before: of another task, or another version of the
+    tool. They are the same as if they were imported alone."""
+
+    name: str
+    """What it is of."""
+
+
+Part: TypeAlias = Row | About | Printed | Note | Restart
+"""What a reader yields of runs that have something in common."""
+Event: TypeAlias = Part | Apart
 """What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
 
 
