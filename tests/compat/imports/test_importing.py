@@ -25,9 +25,9 @@ from evalstone.compat.imports.results import (
     MOST_METRICS,
     MOST_SYSTEMS,
     About,
-    Event,
     Judged,
     Metric,
+    Part,
     Printed,
     Result,
     Row,
@@ -64,11 +64,11 @@ def row(number: int, system: str = "a", **values: Any) -> Row:
     return Row(**fields | values)
 
 
-def runs_of(*events: Event, **settings: Any) -> list[Run]:
+def runs_of(*events: Part, **settings: Any) -> list[Run]:
     return [built.run for built in building(*events, **settings).built()]
 
 
-def building(*events: Event, **settings: Any) -> Building:
+def building(*events: Part, **settings: Any) -> Building:
     building = Building("acme", 3, file="f.json", written=WRITTEN, **settings)
     for event in events:
         building.add(event)
@@ -136,7 +136,7 @@ def test_outcomes_of_which_a_file_has_nearly_none_are_refused_before_they_are_ma
 
 
 def test_systems_and_metrics_are_limited() -> None:
-    def first(number: int, name: str) -> list[Event]:
+    def first(number: int, name: str) -> list[Part]:
         return [row(0, system=f"{name} {n}", scores={Metric(f"m{n}"): Result.of(1)}) for n in range(number)]
 
     building(*first(MOST_SYSTEMS, "model"))
