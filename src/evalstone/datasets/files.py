@@ -49,7 +49,8 @@ _ESCAPED_QUOTES = (
     "; quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True; Spark: "
     "option('escape', '\"'))"
 )
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
+"""What may separate the cells of a .csv file."""
 _BLANK_CELLS = ' \t\r\n,;|"'
 """The characters of a line of blank cells."""
 _UTF_8 = ("utf-8", "utf-8-sig")
@@ -332,6 +333,17 @@ def delimiter_of(file: DataFile) -> str:
     return _csv_start(lines, "\t" if file.kind == ".tsv" else ",")[0]
 
 
+def header_in(text: str, kind: str) -> tuple[str, ...]:
+    """The header of a CSV file of a kind, from its text, which may be cut; empty if it isn't there as a whole."""
+    lines = (line for _, line in numbered_lines([text], any_end=True))
+    delimiter, above, _ = _csv_start(lines, "\t" if kind == ".tsv" else ",")
+    try:
+        rows = csv.reader(itertools.chain(above, lines), delimiter=delimiter)
+        return next((tuple(cells) for cells in rows if any(cell.strip() for cell in cells)), ())
+    except csv.Error:
+        return ()
+
+
 def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, list[str], int]:
     """The delimiter of a CSV file, the lines up to its header, and the number of the first of them."""
     above = [next(lines, "")]
@@ -340,7 +352,7 @@ def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, list[str], in
     while not above[-1].strip(_BLANK_CELLS) and (line := next(lines, "")):
         above.append(line)
     header = _QUOTED.sub("", above[-1])
-    return max(*_DELIMITERS, key=header.count) if delimiter == "," else delimiter, above, 1
+    return max(*DELIMITERS, key=header.count) if delimiter == "," else delimiter, above, 1
 
 
 class _CsvLines(Iterator[str]):

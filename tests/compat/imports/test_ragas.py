@@ -85,6 +85,20 @@ def test_all_forms_give_the_same(tmp_path: Path, run: Run, name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "sep=;\nuser_input;response;faithfulness\nq;a;0.5\n",
+        "|user_input|response|faithfulness\n7|q|a|0.5\n",
+        "\n\nuser_input,response,faithfulness\nq,a,0.5\n",
+        '"user_input","a; b; c; d","response","faithfulness"\nq,x,a,0.5\n',
+    ],
+)
+def test_a_table_is_recognized_by_its_header_wherever_and_however_it_is_written(tmp_path: Path, table: str) -> None:
+    run = imported(tmp_path / "r.csv", table)
+    assert (run.mean("faithfulness"), [info.name for info in run.scorers]) == (0.5, ["faithfulness"])
+
+
 def test_nan_and_booleans_are_read_as_they_are_meant(tmp_path: Path) -> None:
     content = "user_input,response,faithfulness,polite\nq,a,nan,True\nr,b,0.5,False\n"
     run = imported(tmp_path / "r.csv", content)

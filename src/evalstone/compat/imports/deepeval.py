@@ -24,7 +24,7 @@ from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.compat.imports.cases import key_of, metadata_of, text_of
 from evalstone.compat.imports.documents import JsonDocument
-from evalstone.compat.imports.reading import Form, Head, Reader, Source
+from evalstone.compat.imports.reading import SQLITE, Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     MOST_SYSTEMS,
     About,
@@ -71,8 +71,6 @@ _MISSING = "MissingTestCaseParams"
 """What the error of a metric begins with if the test case lacks what it needs."""
 _LONGEST_SETTING = 60
 _PIECE = 1 << 20
-_SQLITE = b"SQLite format 3\0"
-"""What a database of SQLite begins with."""
 
 
 @dataclass
@@ -144,7 +142,7 @@ def recognizes(head: Head) -> bool:
     """Whether a file, or the folder `.deepeval`, is of deepeval."""
     if head.is_folder:
         return any(Path(name).name in (FULL, STORE, LATEST) for name in head.names) or _is_results_folder(head)
-    if head.start.startswith(_SQLITE):
+    if head.start.startswith(SQLITE):
         return b"metrics_scores_json" in head.start
     of_run = any(head.has(name) for name in CASES) and any(
         mark in head.start for mark in (b'"metricsData"', b'"metricsScores"')
@@ -183,7 +181,7 @@ def _test_runs(source: Source, stack: contextlib.ExitStack) -> Iterator[_TestRun
             return
         file = found[0]
     with file.open("rb") as opened:
-        is_store = opened.read(len(_SQLITE)) == _SQLITE
+        is_store = opened.read(len(SQLITE)) == SQLITE
     if is_store:
         yield from _stored(file, stack)
     else:

@@ -204,8 +204,8 @@ def import_results(
     Args:
         path: The file or folder.
         tool: The tool that wrote it, such as "promptfoo"; by default, it is recognized by its content.
-        out: The folder to write the run to; of several runs, one folder each below it. None writes none.
-        ledger: The ledger to keep the runs in. None keeps them in none.
+        out: The folder to write the run to; of several runs, one folder each below it. None for none.
+        ledger: The ledger to write the runs to; None for none.
         scales: The highest possible score by metric, for those whose tool doesn't say it. By default 1, or if a score
             is higher, a power of ten.
         encoding: The encoding of a text that isn't UTF-8 and doesn't say its encoding itself, such as "cp1252".

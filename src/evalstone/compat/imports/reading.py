@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import itertools
 import json
 import re
@@ -23,11 +21,12 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_object
 from evalstone._core.storage import Location
 from evalstone._core.times import utc_time
+from evalstone.compat.imports.archives import BEGINNING as ARCHIVE
 from evalstone.compat.imports.archives import Archive
 from evalstone.compat.imports.documents import JsonDocument, as_object
 from evalstone.compat.imports.results import Event, metric_name
 from evalstone.datasets.columns import field_of
-from evalstone.datasets.files import READABLE, DataFile, kind_of
+from evalstone.datasets.files import DELIMITERS, JSON_LINES, READABLE, DataFile, header_in, kind_of
 from evalstone.datasets.json_rows import json_lines
 from evalstone.datasets.tables import Rows
 from evalstone.errors import ConfigError, DataError, unknown
@@ -37,7 +36,8 @@ MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
 _TABLES = (".csv", ".tsv")
-_BINARY = (b"PK\3\4", b"PAR1", b"SQLite format 3\0")
+SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
+_BINARY = (ARCHIVE, _PARQUET, SQLITE)
 """What files begin with that aren't text."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _VERDICT = re.compile(rb"(?:\A|[\"\n,])\[(?:PASS|FAIL|ERROR)\] ")
@@ -88,22 +88,28 @@ class Source:
         return sorted(file for file in self.path.rglob(pattern) if file.is_file())
 
     def json(self, file: Path | None = None) -> JsonDocument:
-        """A JSON document. file: of the folder; by default, the file itself."""
+        """A JSON document. file: of the folder; by default, the file itself. Raises DataError for a folder."""
         data = _data_file(file or self.path, ".json", self.encoding)
         return JsonDocument(Expansion(data.location.size).counted(data.text()))
 
     def archive(self, file: Path | None = None) -> Archive:
-        """A zip archive, to be closed."""
+        """A zip archive, to be closed. Raises DataError as `Archive` does."""
         return Archive(file or self.path)
 
     def lines(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The objects of a JSON Lines file, each after its place."""
+        """The objects of a JSON Lines file, each after its place.
+
+        Raises DataError for a folder, invalid JSON, and a line that is no object.
+        """
         data = _data_file(file or self.path, ".jsonl", self.encoding)
         return _objects(json_lines(Expansion(data.location.size).counted(data.text())))
 
     def rows(self, file: Path | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
         """The rows of a file that is read as a dataset is: CSV, JSON, JSON Lines, Parquet. In CSV, the first column may
-        have no name: the numbers of rows, which data frames write. It is then `index`."""
+        have no name: the numbers of rows, which data frames write. It is then `index`.
+
+        Raises DataError for a folder, an unknown suffix, and rows that can't be read or are no objects.
+        """
         path = file or self.path
         kind, _ = kind_of(path.name)
         if kind not in READABLE and not path.is_dir():
@@ -119,7 +125,7 @@ class _Table(DataFile):
     def text(self) -> Iterator[str]:
         pieces = super().text()
         first = next(pieces, "")
-        yield ("index" if first.startswith((",", ";", "\t")) else "") + first
+        yield ("index" if first.startswith(DELIMITERS) else "") + first
         yield from pieces
 
 
@@ -139,11 +145,9 @@ class Head:
     """What recognition knows of a file or a folder: what it begins with."""
 
     path: Path
-    names: frozenset[str]
-    """The names of the files in a folder; of a file, its own."""
-    start: bytes
+    start: bytes = b""
     """The first bytes of a file; empty for a folder."""
-    keys: frozenset[str]
+    keys: frozenset[str] = frozenset()
     """The keys of a JSON document as far as it was looked at, and those of objects in it: `results`, `results.version`.
     Of a list, those of its first item; of JSON Lines, those of the first line; of Parquet, the columns."""
     is_lines: bool = False
@@ -151,6 +155,8 @@ class Head:
     columns: tuple[str, ...] = ()
     """The header of a CSV file."""
     is_folder: bool = False
+    names: frozenset[str] = frozenset()
+    """The names of the files in a folder."""
 
     def has(self, *keys: str) -> bool:
         """Whether a JSON document has all of these keys."""
@@ -289,7 +295,7 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
     try:
         if path.is_dir():
             names = frozenset(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
-            return Head(path, names, b"", frozenset(), is_folder=True)
+            return Head(path, is_folder=True, names=names)
         with Location.of(str(path)).open() as file:
             start = file.read(_BEGINNING)
         if path.name.lower().endswith(".gz"):
@@ -298,28 +304,16 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
     except OSError as error:
         raise DataError(f"{named(str(path))} cannot be read: {error.strerror or error}") from None
     own, mark = encoding_of(start)
-    text = start[mark:].decode(encoding or own, "replace").lstrip()
-    keys, is_lines, columns = frozenset[str](), False, tuple[str, ...]()
+    text, kind = start[mark:].decode(encoding or own, "replace").lstrip(), kind_of(path.name)[0]
     if text.startswith(("{", "[")):
         first, _, rest = text.partition("\n")
-        is_lines = text.startswith("{") and bool(rest.strip()) and _is_object(first)
-        is_lines = is_lines or (path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")))
-        keys = frozenset(_keys_in(first if is_lines else text))
-    elif kind_of(path.name)[0] == ".parquet" and start.startswith(b"PAR1"):
-        keys = frozenset(key for _, row in itertools.islice(_data_file(path, ".parquet").rows(), 1) for key in row)
-    elif kind_of(path.name)[0] in _TABLES:
-        columns = _columns_in(text)
-    return Head(path, frozenset((path.name,)), start, keys, is_lines=is_lines, columns=columns)
-
-
-def _columns_in(text: str) -> tuple[str, ...]:
-    """The header of a CSV text that may be cut."""
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    try:
-        header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), list[str]())
-    except csv.Error:
-        return ()
-    return tuple(cell.strip() for cell in header)
+        is_lines = kind in JSON_LINES or (text.startswith("{") and bool(rest.strip()) and _is_object(first))
+        return Head(path, start, frozenset(_keys_in(first if is_lines else text)), is_lines=is_lines)
+    if kind == ".parquet" and start.startswith(_PARQUET):
+        rows = itertools.islice(_data_file(path, kind).rows(), 1)
+        return Head(path, start, frozenset(key for _, row in rows for key in row))
+    columns = (cell.strip() for cell in header_in(text, kind)) if kind in _TABLES else ()
+    return Head(path, start, columns=tuple(columns))
 
 
 def _pieces(path: Path, encoding: str | None) -> Iterator[str]:
