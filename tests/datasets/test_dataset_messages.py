@@ -207,6 +207,17 @@ def test_an_openai_completion_is_an_output() -> None:
     assert (sample.input, sample.output, len(sample.messages)) == ("Weather in Bern?", "Sunny.", 3)
 
 
+def test_a_call_of_a_model_of_langchain_is_read() -> None:
+    def dumped(kind: str, text: str) -> dict[str, Any]:
+        return {"lc": 1, "type": "constructor", "id": ["langchain", kind], "kwargs": {"type": kind, "content": text}}
+
+    for generation in ({"text": "There.", "message": dumped("ai", "There.")}, {"text": "There.", "type": "Generation"}):
+        inputs = {"messages": [[dumped("system", "Be brief."), dumped("human", "Where?")]]}
+        sample = sample_from({"inputs": inputs, "outputs": {"generations": [[generation]], "llm_output": None}})
+        assert (sample.input, sample.output, sample.instructions) == ("Where?", "There.", "Be brief.")
+        assert [message.role for message in sample.messages] == ["system", "user", "assistant"]
+
+
 def test_parts_alone_are_an_output() -> None:
     assert sample_from({"output": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}).output == "ab"
 

@@ -349,11 +349,20 @@ def _text_of(transcript: Transcript, field: str) -> ReadText:
 def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any]:
     """The messages in an object such as a Mastra run or an OpenAI completion; empty for others."""
     if "inputmessages" in keys or "messages" in keys:
-        lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
+        lists = [_only_list(value[keys[name]]) for name in _CONVERSATION_PARTS if name in keys]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
         lists += list(tagged.values()) if is_object(tagged) else []
         return [item for items in lists if is_array(items) for item in items]
     choices: Any = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:
         return [choices[0]["message"]]
+    generations: Any = _only_list(value.get("generations"))  # a result of a model of LangChain
+    if is_array(generations) and generations and is_object(generations[0]) and "text" in generations[0]:
+        return [generations[0].get("message") or {"role": "assistant", "content": generations[0]["text"]}]
     return []
+
+
+def _only_list(items: Any) -> Any:
+    """The list that is the only item of a list, as LangChain's models are called with several conversations; anything
+    else unchanged."""
+    return items[0] if is_array(items) and len(items) == 1 and is_array(items[0]) else items
