@@ -323,6 +323,18 @@ def test_texts_inside_objects_are_named_with_their_paths() -> None:
     assert check([{"input": "q", "output": "a", "result": {"answer": "b"}}]).unread[0].reason.endswith("the metadata")
 
 
+def test_columns_that_are_named_like_fields_can_be_mapped_at_once() -> None:
+    rows = [{"qid": "a", "Question": "q", "Response": "a", "Docs": ["p"], "More docs": ["p"], "note": "n"}]
+    checked = check(rows)
+    assert [one.like for one in checked.unread] == [{"id": "qid"}, {"context": "Docs"}, {"context": "More docs"}, {}]
+    assert 'map those that are: map={"context": "Docs", "id": "qid"}' in str(checked)
+    mapped = check(rows, map={"context": "Docs", "id": "qid"})
+    assert "named like" not in str(mapped)
+    checked = check([{"question": "q", "data": {"reply": "a"}}])
+    assert 'if it is one, map it: map={"output": "data.reply"}' in str(checked)
+    assert "COLUMN" not in str(checked)
+
+
 def test_messages_inside_columns_are_named() -> None:
     said = {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}
     reply = {"custom_id": "r1", "result": {"type": "succeeded", "message": said}}

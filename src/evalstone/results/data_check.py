@@ -40,6 +40,8 @@ class UnreadColumn:
     """The name of the column."""
     reason: str
     """Why it is no field."""
+    like: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """The fields that its name or those of its parts are like, each with the column or the dotted path."""
 
 
 @dataclass(frozen=True, kw_only=True)

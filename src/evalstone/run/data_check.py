@@ -318,7 +318,7 @@ class _Inspection:
             delimiter=found.delimiter,
             fields=tuple(fields),
             unread=(
-                *(UnreadColumn(column=name, reason=self._why(name, columns)) for name in ignored),
+                *(self._unread(name, columns) for name in ignored),
                 *(UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
             ),
             problems=tuple(self.problems[:MOST_PROBLEMS]),
@@ -336,11 +336,20 @@ class _Inspection:
             commands=tuple(self._commands(found.path, scorers)),
         )
 
-    def _why(self, column: str, columns: Mapping[str, list[str]]) -> str:
-        """Why a column is no field."""
-        if self.labels.get(column) and column in columns_of_labels([*self.labels]) and column not in RESERVED_METADATA:
-            return "kept in the metadata; labels of people, which calibrate reads"
-        return _why(column, columns, self.inner.get(column, ()))
+    def _unread(self, column: str, columns: Mapping[str, list[str]]) -> UnreadColumn:
+        if reason := _reason(column, columns):
+            return UnreadColumn(column=column, reason=reason)
+        if self.labels.get(column) and column in columns_of_labels([*self.labels]):
+            return UnreadColumn(column=column, reason="kept in the metadata; labels of people, which calibrate reads")
+        like = {name: path for path, name in self.inner.get(column, ()) if name not in columns}
+        if not like and (similar := similar_field(column)) is not None and similar not in columns:
+            like = {similar: column}
+        hints = (
+            f"if {'it' if path == column else path} {'has' if name == 'messages' else 'is'} the {name}, map it to that"
+            for name, path in like.items()
+        )
+        reason = "; ".join(("no field has this name; kept in the metadata", *hints))
+        return UnreadColumn(column=column, reason=reason, like=like)
 
     def _passages(self) -> Iterator[str]:
         """Where the passages of samples without a context come from."""
@@ -501,23 +510,14 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
         yield "messages", ", ".join(listed)
 
 
-def _why(column: str, columns: Mapping[str, list[str]], inner: Iterable[tuple[str, str]]) -> str:
-    """Why a column is no field."""
+def _reason(column: str, columns: Mapping[str, list[str]]) -> str:
+    """Why a column whose name is known is no field; "" for other names."""
     known = field_of(column)
     if known is not None and known in BY_VALUE and columns.get(known, [column]) == [column]:
         return f"{known} must be {BY_VALUE[known]}; other values are kept in the metadata"
     if known is not None and known in columns:
         return f"{known} is read from {' and '.join(map(named, columns[known]))}; kept in the metadata"
-    if column in RESERVED_METADATA:
-        return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}"
-    found = (
-        (path, f"{'has' if name == 'messages' else 'is'} the {name}") for path, name in inner if name not in columns
-    )
-    if hints := [f"if {path} {is_field}, map it to that" for path, is_field in found]:
-        return "; ".join(("no field has this name; kept in the metadata", *hints))
-    similar = similar_field(column)
-    hint = f"; if it is the {similar}, map it to that" if similar is not None and similar not in columns else ""
-    return f"no field has this name; kept in the metadata{hint}"
+    return f"kept in the metadata, where it is read: {RESERVED_METADATA[column]}" if column in RESERVED_METADATA else ""
 
 
 def _encoding(file: DataFile) -> str:

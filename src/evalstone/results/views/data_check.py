@@ -137,7 +137,7 @@ def _scorers(check: DataCheck) -> Iterator[Section]:
 
 
 def _next(check: DataCheck, front_end: FrontEnd) -> Iterator[Section]:
-    notes = tuple(front_end.written(parts) for parts in (*_missing(check), *_expected(check)))
+    notes = tuple(front_end.written(parts) for parts in (*_missing(check), *_expected(check), *_like(check)))
     if check.commands or notes:
         yield Section("Next", check.commands, notes=notes)
 
@@ -153,6 +153,18 @@ def _expected(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
         )
 
 
+def _like(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
+    """How to map the columns that are named like fields."""
+    like = {name: path for one in reversed(check.unread) for name, path in one.like.items()}
+    if like and check.scorers:
+        columns = (
+            "This column is named like a field; if it is one, map it: "
+            if len(like) == 1
+            else ("These columns are named like fields; map those that are: ")
+        )
+        yield columns, Setting("map", {name: named(path) for name, path in like.items()})
+
+
 def _missing(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
     """What must be added before scorers can score the samples."""
     present = {one.field for one in check.fields if one.values or one.blank}
@@ -164,9 +176,9 @@ def _missing(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
             Setting("map", {"input": "COLUMN", "output": "COLUMN"}),
         )
         return
+    mapped = ("If a column has the answers, name it: ", Setting("map", {"output": "COLUMN"}))
     yield (
         "No sample has an output, which most scorers need. A target answers the samples; my_app:agent stands for your "
-        "function, and commands, addresses and models are targets, too (docs/targets.md). If a column has the "
-        "answers, name it: ",
-        Setting("map", {"output": "COLUMN"}),
+        "function, and commands, addresses and models are targets, too (docs/targets.md). ",
+        *(() if any("output" in one.like for one in check.unread) else mapped),
     )
