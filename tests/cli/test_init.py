@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -119,16 +120,25 @@ def test_where_github_looks_for_the_workflow_is_said(
 
 
 @pytest.mark.parametrize(
-    ("requirement", "said"),
-    [(None, "names git+https://github.com/evalstone/evalstone@"), ("evalstone==7.8.9", "")],
+    ("source", "installed", "said"),
+    [
+        ({"url": "file:///src/evalstone", "dir_info": {}}, "git+https://", "names git+https://"),
+        (None, '"evalstone==7.8.9"', ""),
+    ],
     ids=["a folder", "an index"],
 )
 def test_a_workflow_that_installs_another_evalstone_is_said(
-    requirement: str | None, said: str, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
+    source: object, installed: str, said: str, tmp_path: Path, evalstone: Evalstone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstone.cli.init.requirement_elsewhere", lambda: requirement)
-    done = evalstone("init", "--kind", "rag")
+    metadata = tmp_path / "site" / "evalstone-7.8.9.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: evalstone\nVersion: 7.8.9\n")
+    if source is not None:
+        (metadata / "direct_url.json").write_text(json.dumps(source))
+    monkeypatch.syspath_prepend(str(metadata.parent))  # pyright: ignore[reportUnknownMemberType]
+    done = evalstone("init", "new", "--kind", "rag")
     assert done.returncode == 0, done.stderr
+    assert f"pip install {installed}" in (tmp_path / "new" / WORKFLOW).read_text("utf-8")
     assert (said in " ".join(done.stderr.split())) if said else not done.stderr
 
 
