@@ -131,6 +131,14 @@ class Log:
                 if is_object(score):
                     self.learn(scorer, score.get("value"))
 
+    def count(self, *, completed: bool, limit: object) -> None:
+        """Count a sample, and what ended it if that was a limit."""
+        self.rows += 1
+        self.completed += completed
+        if limit:
+            what = text_in(limit, "type") if is_object(limit) else str(limit)
+            self.limits[what] = self.limits.get(what, 0) + 1
+
     def tally(self, metric: Metric) -> _Tally:
         """The values of a metric."""
         if (tally := self.tallies.get(metric.name)) is None:

@@ -43,45 +43,48 @@ _IN_SCORER = "await scorer("
 
 def row_of(log: Log, sample: dict[str, Any], place: str) -> Row:
     """The row of a sample. Raises DataError, with the place, for what isn't as inspect writes it."""
-    attachments = object_in(sample, "attachments") or object_in(object_in(sample, "transcript"), "content")
-    if attachments:
-        for name in ("input", "messages", "output", "scores", "score", "target", "choices"):
-            if name in sample:
-                sample[name] = _resolved(sample[name], attachments)
+    sample = _with_attachments(sample)
+    id, epoch = _identity(sample, place)
+    error = object_in(sample, "error")
+    problem = _problem(error) if error else None
+    log.count(completed=problem is None, limit=sample.get("limit"))
+    given = _scores_in(log, sample)
+    scores = numbered(_scores(log, sample, given, log.cases.setdefault(id, len(log.cases))))
+    is_target = problem is not None and problem.exception == "TargetFailed"
+    if problem is not None and not is_target:
+        absent = (metric for scorer in log.scorers if scorer not in given for metric in log.metrics(scorer))
+        scores |= {metric: Result(problem=problem) for metric in absent}
+    return Row(
+        place=place,
+        system=log.system,
+        case=_case(sample, id),
+        key=id,
+        trial=epoch,
+        order=log.orders.get(id, len(log.orders)),
+        answer=None if is_target and not given else _answer(sample, place),
+        problem=problem if is_target else None,
+        scores=scores,
+        seconds=duration(sample.get("working_time") or sample.get("total_time")),
+    )
+
+
+def _identity(sample: Mapping[str, Any], place: str) -> tuple[str, int]:
+    """The ID of a sample, and its epoch. Raises DataError without these."""
     id, epoch = sample.get("id"), sample.get("epoch", 1)
     if not isinstance(id, str | int) or isinstance(id, bool):
         raise DataError(f"{place}.id must be a text or a number, not {type(id).__name__}")
     if type(epoch) is not int:
         raise DataError(f"{place}.epoch must be a whole number, not {type(epoch).__name__}")
-    case = log.cases.setdefault(str(id), len(log.cases))
-    log.rows += 1
-    error = object_in(sample, "error")
-    problem = _problem(error) if error else None
-    log.completed += problem is None
-    limit = sample.get("limit")
-    if limit:
-        what = text_in(limit, "type") if is_object(limit) else str(limit)
-        log.limits[what] = log.limits.get(what, 0) + 1
-    given = _scores_in(log, sample)
-    scores = numbered(_scores(log, sample, given, case))
-    is_target = problem is not None and problem.exception == "TargetFailed"
-    if problem is not None and not is_target:
-        for scorer in log.scorers:
-            if scorer not in given:
-                for metric in log.metrics(scorer):
-                    scores[metric] = Result(problem=problem)
-    return Row(
-        place=place,
-        system=log.system,
-        case=_case(sample, str(id)),
-        key=str(id),
-        trial=epoch,
-        order=log.orders.get(str(id), len(log.orders)),
-        answer=None if is_target and not given else _answer(sample, limit, place),
-        problem=problem if is_target else None,
-        scores=scores,
-        seconds=duration(sample.get("working_time") or sample.get("total_time")),
-    )
+    return str(id), epoch
+
+
+def _with_attachments(sample: dict[str, Any]) -> dict[str, Any]:
+    """A sample with its attachments where it refers to them, as far as it is read."""
+    attachments = object_in(sample, "attachments") or object_in(object_in(sample, "transcript"), "content")
+    if not attachments:
+        return sample
+    names = ("input", "messages", "output", "scores", "score", "target", "choices")
+    return sample | {name: _resolved(sample[name], attachments) for name in names if name in sample}
 
 
 def references(value: object) -> Iterator[str]:
@@ -139,7 +142,7 @@ def _asked(value: object) -> tuple[str | None, str | None]:
     return users[-1] if users else text_of(value), "\n\n".join(system) or None
 
 
-def _answer(sample: Mapping[str, Any], limit: object, place: str) -> Answer:
+def _answer(sample: Mapping[str, Any], place: str) -> Answer:
     output = object_in(sample, "output")
     usages = object_in(sample, "model_usage")
     model = text_in(output, "model")
@@ -156,7 +159,7 @@ def _answer(sample: Mapping[str, Any], limit: object, place: str) -> Answer:
             messages=() if plain and len(messages) == 2 else messages,
             usage=tokens_of(used),
             cost=dollars(used.get("total_cost")) if is_object(used) else None,
-            metadata={"limit": storable(limit)} if limit else {},
+            metadata={"limit": storable(limit)} if (limit := sample.get("limit")) else {},
         )
     except (ConfigError, DataError) as error:
         raise DataError(f"{place}.messages: ", error) from None
