@@ -245,6 +245,17 @@ def test_a_folder_has_a_run_for_each_model_of_a_task(tmp_path: Path) -> None:
     assert difference is not None
     assert difference.estimate == 0
 
+    def unfinished(log: dict[str, Any]) -> None:
+        log["eval"]["model"] = "c"
+        log["status"] = "cancelled"
+        log["stats"] |= {"started_at": "2026-11-29T10:00:00+00:00", "completed_at": "2026-11-29T10:00:07+00:00"}
+
+    later = changed(tmp_path, unfinished, "2026-11-29T10-00-00-00-00_capitals_x.json")
+    found = import_results(tmp_path, ledger=None)
+    assert [run.id for run in found] == [*(run.id for run in runs), import_results(later, ledger=None)[0].id]
+    assert (found[3].started, found[3].seconds) == ("2026-11-29T10:00:00+00:00", 7)
+    assert [len(printed(run, "eval_unfinished")) for run in found] == [0, 0, 0, 1]
+
 
 def test_a_folder_of_several_tasks_gives_the_runs_that_their_logs_give_alone(tmp_path: Path) -> None:
     def one(log: dict[str, Any]) -> None:

@@ -70,6 +70,16 @@ def test_models_are_compared_task_by_task() -> None:
         assert math.isclose(difference.estimate, one.mean(scorer) - other.mean(scorer), abs_tol=1e-12)
 
 
+def test_each_evaluation_of_a_folder_has_its_own_time() -> None:
+    times = {system: (run.started, run.seconds) for system, run in imported(FOLDER).items()}
+    for folder in ("small", "dummy"):
+        (results,) = (FOLDER / folder).glob("results_*.json")
+        said = json.loads(results.read_text("utf-8"))
+        alone = {system: (run.started, run.seconds) for system, run in imported(FOLDER / folder).items()}
+        assert alone.items() <= times.items()
+        assert {seconds for _, seconds in alone.values()} == {float(said["total_evaluation_time_seconds"])}
+
+
 def test_a_line_is_the_score_of_a_filter(runs: dict[str, Run]) -> None:
     run = runs["Small · capitals_open"]
     by_case = {(each.sample_id, each.scorer): each for each in run.records}

@@ -26,6 +26,7 @@ from evalstone.compat.imports.results import (
     About,
     Judged,
     Metric,
+    OfSystem,
     Part,
     Printed,
     Restart,
@@ -105,7 +106,9 @@ class Building:
     def _restart(self) -> None:
         """Forget what the reader has yielded."""
         self.about = About()
+        self._abouts: dict[str, About] = {}
         self._notes: dict[Note, None] = {}
+        self._system_notes: dict[str, dict[Note, None]] = {}
         self._printed: list[Printed] = []
         self._systems: dict[str, System] = {}
         self._spreads: dict[Metric, _Spread] = {}
@@ -118,9 +121,12 @@ class Building:
             case Row():
                 self._add_row(event)
             case About():
-                known = vars(self.about)
-                if new := {name: value for name, value in vars(event).items() if value and not known[name]}:
-                    self.about = replace(self.about, **new)
+                self.about = _filled(self.about, event)
+            case OfSystem(system, said):
+                if isinstance(said, About):
+                    self._abouts[system] = _filled(self._abouts.get(system, About()), said)
+                else:
+                    self._system_notes.setdefault(system, {}).setdefault(said)
             case Printed():
                 self._printed.append(event)
             case Note():
@@ -239,16 +245,17 @@ class Building:
         self, system_run: SystemRun, content: Content, checks: list[Note], name: str, tags: tuple[str, ...]
     ) -> Built:
         system = system_run.system
-        when = self._started()
+        about = _filled(self._abouts.get(system.identity, About()), self.about)
+        when = self._started(about)
         signatures = [info.signature for info in system_run.infos.values()]
         scales = [info.scale for info in system_run.infos.values()]
-        known = [self.tool, self.reader_version, vars(self.about), system.identity, system.dataset, signatures, scales]
+        known = [self.tool, self.reader_version, vars(about), system.identity, system.dataset, signatures, scales]
         system.digest.update(json.dumps(known).encode())
         id = run_id(when, system.digest.hexdigest())
         target = None if not system.identity else _target(system, system_run.trials, id)
         run = Run(
             id=id,
-            dataset_name=system.dataset or metric_name(self.about.name, self.file),
+            dataset_name=system.dataset or metric_name(about.name, self.file),
             dataset_version=content.version,
             n_samples=len(system.trials),
             judge=named_judges((), {}, content.summary)[0],
@@ -257,7 +264,7 @@ class Building:
             records=content.records,
             summary=content.summary,
             started=when.isoformat(timespec="seconds"),
-            seconds=self.about.seconds,
+            seconds=about.seconds,
             cautions=(*self._cautions(system_run), *checks),
             samples=content.samples,
             target=target,
@@ -277,7 +284,8 @@ class Building:
         """What has to be known of a run, but for what the tool printed."""
         yield note("imported", tool=self._tool_and_version, file=self.file)
         names = {info.name for info in system_run.infos.values()}
-        yield from (each for each in self._notes if not each.scorer or each.scorer in names)
+        notes = {**self._notes, **self._system_notes.get(system_run.system.identity, {})}
+        yield from (each for each in notes if not each.scorer or each.scorer in names)
         if system_run.system.scored:
             yield note("scored_without_answer", "caution", tool=self.tool, rows=system_run.system.scored)
         if system_run.missing:
@@ -287,12 +295,19 @@ class Building:
     def _tool_and_version(self) -> str:
         return f"{self.tool} {_as_version(self.about.version)}".rstrip()
 
-    def _started(self) -> datetime:
+    def _started(self, about: About) -> datetime:
         try:
-            when = datetime.fromisoformat(self.about.started) if self.about.started else self.written
+            when = datetime.fromisoformat(about.started) if about.started else self.written
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
             return self.written.astimezone(UTC)
+
+
+def _filled(about: About, later: About) -> About:
+    """What is known, with what a later part has of what it lacks."""
+    known = vars(about)
+    new = {name: value for name, value in vars(later).items() if value and not known[name]}
+    return replace(about, **new) if new else about
 
 
 def _as_version(text: str) -> str:

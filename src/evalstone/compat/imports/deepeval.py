@@ -31,6 +31,7 @@ from evalstone.compat.imports.results import (
     Event,
     Judged,
     Metric,
+    OfSystem,
     Printed,
     Result,
     Row,
@@ -301,7 +302,7 @@ def _asked(turns: list[dict[str, Any]]) -> str | None:
 
 def _run(run: _TestRun, directions: _Directions) -> Iterator[Event]:
     document, system, repeats = run.document(), run.system, run.repeats
-    yield About(started=run.started)
+    yield OfSystem(system, About(started=run.started))
     for key in _members(document):
         if key in CASES and document.is_list:
             for place, case in document.objects(f"{run.path}{key}"):
@@ -311,10 +312,8 @@ def _run(run: _TestRun, directions: _Directions) -> Iterator[Event]:
                 yield from _printed(said, run, system)
         elif key in ("datasetAlias", "identifier", "runDuration", "testPassed", "testFailed"):
             value = {key: document.value(key)}
-            yield About(
-                name=text_in(value, "datasetAlias") or text_in(value, "identifier"),
-                seconds=duration(value.get("runDuration")),
-            )
+            name = text_in(value, "datasetAlias") or text_in(value, "identifier")
+            yield OfSystem(system, About(name=name, seconds=duration(value.get("runDuration"))))
             if (passed := number_in(value, "testPassed")) is not None:
                 yield Printed(kind="sum", value=passed, metric=PASSED.name, system=system or None)
 
@@ -324,7 +323,7 @@ def _printed(said: Mapping[str, Any], run: _TestRun, system: str) -> Iterator[Ev
     scores, errors = said.get("scores"), number_in(said, "errors")
     name = metric_name(said.get("metric"))
     if without := run.without_verdict[name]:
-        yield note("without_verdict", "caution", name, tool=TOOL, scores=without)
+        yield OfSystem(system, note("without_verdict", "caution", name, tool=TOOL, scores=without))
         return
     numbers = [score for score in scores if isinstance(score, int | float)] if is_array(scores) else []
     values = [value for score in numbers if (value := finite(score)) is not None]

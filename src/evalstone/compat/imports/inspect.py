@@ -20,7 +20,7 @@ from evalstone.compat.imports.inspect_log import Folder, Log, printed_scores
 from evalstone.compat.imports.inspect_samples import reduced_rows, references, row_of
 from evalstone.compat.imports.inspect_scores import TOOL
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
-from evalstone.compat.imports.results import Apart, Event, metric_name, object_in, text_in
+from evalstone.compat.imports.results import Apart, Event, OfSystem, metric_name, object_in, text_in
 from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import DataError
 from evalstone.types import note
@@ -112,9 +112,9 @@ def _archive(folder: Folder, archive: Archive) -> Iterator[Event]:
     entries, log = archive.entries, Log.of(folder, _header(archive))
     yield from log.about()
     if HEADER not in entries:
-        yield note("eval_unfinished", "caution", tool=TOOL, status="started", error="")
+        yield OfSystem(log.system, note("eval_unfinished", "caution", tool=TOOL, status="started", error=""))
     if archive.replaced:
-        yield note("entries_replaced", tool=TOOL, entries=archive.replaced)
+        yield OfSystem(log.system, note("entries_replaced", tool=TOOL, entries=archive.replaced))
     samples = [name for name in entries if _SAMPLE.fullmatch(name)]
     chunks: dict[str, list[Entry]] = {}
     for name in entries:

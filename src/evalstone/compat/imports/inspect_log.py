@@ -22,6 +22,7 @@ from evalstone.compat.imports.results import (
     About,
     Event,
     Metric,
+    OfSystem,
     Printed,
     metric_name,
     number_in,
@@ -159,21 +160,20 @@ class Log:
     def about(self) -> Iterator[Event]:
         """What the header says of the evaluation."""
         spec, stats = object_in(self.header, "eval"), object_in(self.header, "stats")
-        yield About(
-            version=text_in(object_in(spec, "packages"), "inspect_ai"),
-            name=text_in(spec, "task"),
-            started=text_in(stats, "started_at") or text_in(spec, "created"),
-            seconds=_between(stats.get("started_at"), stats.get("completed_at")),
-        )
+        yield About(version=text_in(object_in(spec, "packages"), "inspect_ai"), name=text_in(spec, "task"))
+        started = text_in(stats, "started_at") or text_in(spec, "created")
+        seconds = _between(stats.get("started_at"), stats.get("completed_at"))
+        yield OfSystem(self.system, About(started=started, seconds=seconds))
         if (status := text_in(self.header, "status")) not in ("", "success"):
             error = text_in(object_in(self.header, "error"), "message")
-            yield note("eval_unfinished", "caution", tool=TOOL, status=status, error=error)
+            yield OfSystem(self.system, note("eval_unfinished", "caution", tool=TOOL, status=status, error=error))
 
     def end(self) -> Iterator[Event]:
         """What inspect printed, and what was noticed of the rows."""
         if self.limits:
             what = ", ".join(self.limits)
-            yield note("samples_limited", tool=TOOL, samples=sum(self.limits.values()), what=what)
+            limited = note("samples_limited", tool=TOOL, samples=sum(self.limits.values()), what=what)
+            yield OfSystem(self.system, limited)
         results = object_in(self.header, "results")
         planned, logged = number_in(results, "total_samples"), number_in(results, "logged_samples")
         if planned is not None and self.rows:
@@ -185,7 +185,7 @@ class Log:
         for score in printed_scores(self.header):
             yield from _printed(self, score, uncompared, is_unreduced=is_unreduced)
         if uncompared:
-            yield note("printed_uncompared", tool=TOOL, what=shortlist(uncompared))
+            yield OfSystem(self.system, note("printed_uncompared", tool=TOOL, what=shortlist(uncompared)))
 
 
 def printed_scores(header: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -226,9 +226,10 @@ def _printed(log: Log, score: Mapping[str, Any], uncompared: list[str], *, is_un
             yield Printed(kind="mean", value=value, metric=name, system=log.system)
         elif what in _MEANS:
             yield Printed(kind="mean", value=value, metric=name, system=log.system, ours=statistics.fmean(means))
-            yield note("printed_by_case", "fact", name, tool=TOOL)
+            yield OfSystem(log.system, note("printed_by_case", "fact", name, tool=TOOL))
             if tally.failed:
-                yield note("printed_with_failed", "caution", name, tool=TOOL, failed=tally.failed, what="mean")
+                with_failed = note("printed_with_failed", "caution", name, tool=TOOL, failed=tally.failed, what="mean")
+                yield OfSystem(log.system, with_failed)
         elif what in _SPREADS and not is_unreduced:
             ours = _spread(what, means)
             yield Printed(kind=_SPREADS[what], value=value, metric=name, system=log.system, ours=ours)

@@ -21,6 +21,7 @@ from evalstone.compat.imports.inspect_scores import (
 from evalstone.compat.imports.results import (
     Event,
     Metric,
+    OfSystem,
     Result,
     Row,
     dollars,
@@ -223,7 +224,7 @@ def reduced_rows(log: Log, reductions: object) -> Iterator[Event]:
             id = str(score.get("sample_id"))
             samples.setdefault(id, {"id": id, "epoch": 1, "scores": {}})["scores"][scorer] = score
     if samples:
-        yield note("samples_unlogged", "caution", tool=TOOL)
+        yield OfSystem(log.system, note("samples_unlogged", "caution", tool=TOOL))
     for id, sample in samples.items():
         row = row_of(log, sample, f"reductions.json: {id}")
         yield Row(place=row.place, system=row.system, case=row.case, key=row.key, order=row.order, scores=row.scores)

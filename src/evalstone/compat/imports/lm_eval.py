@@ -27,6 +27,7 @@ from evalstone.compat.imports.results import (
     About,
     Event,
     Metric,
+    OfSystem,
     Printed,
     Result,
     Row,
@@ -150,6 +151,8 @@ class _Evaluation:
     """The systems by task."""
     values: dict[tuple[str, str], array[float]] = field(default_factory=dict[tuple[str, str], "array[float]"])
     """The scores by task and metric."""
+    about: About = field(default_factory=About)
+    """When it was made, and how long it took."""
     corpus: dict[str, None] = field(default_factory=dict[str, None])
     """The metrics that have no score of a document."""
 
@@ -179,7 +182,8 @@ def _about(evaluation: _Evaluation) -> Iterator[Event]:
         raise DataError(f"the folder has results of lm-eval {folder.version} and {version}; import each on its own")
     folder.version = version
     seconds = duration(number_of(header.get("total_evaluation_time_seconds")))  # lm-eval writes it as a text
-    yield About(version=version, started=_started(header), seconds=seconds)
+    evaluation.about = About(started=_started(header), seconds=seconds)
+    yield About(version=version)
 
 
 def _started(header: Mapping[str, Any]) -> str:
@@ -192,6 +196,7 @@ def _started(header: Mapping[str, Any]) -> str:
 
 def _task(evaluation: _Evaluation, source: Source, task: str, file: Path) -> Iterator[Event]:
     system = evaluation.system(task)
+    yield OfSystem(system, evaluation.about)
     others: dict[int | str, dict[Metric, Result]] = {}
     first, filters = "", _filters(evaluation, task)
     if len(filters) != 1:

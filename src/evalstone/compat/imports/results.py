@@ -192,7 +192,15 @@ class Apart:
     """What it is of."""
 
 
-Part: TypeAlias = Row | About | Printed | Note | Restart
+@dataclass(frozen=True)
+class OfSystem:
+    """What a file says of one system only."""
+
+    system: str
+    said: About | Note
+
+
+Part: TypeAlias = Row | About | Printed | Note | OfSystem | Restart
 """What a reader yields of runs that have something in common."""
 Event: TypeAlias = Part | Apart
 """What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
