@@ -237,11 +237,13 @@ def test_results_without_samples_beside_others_are_left_out_and_named(copied: Pa
     assert all(expected in run.notes for run in found.values())
 
 
-def test_a_folder_of_two_versions_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_two_versions_gives_the_runs_that_each_gives_alone(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "all")
     change_results(tmp_path / "all" / "small", lambda results: results.update(lm_eval_version="0.4.9"))
-    with pytest.raises(DataError, match=r"the folder has results of lm-eval 0.4.(13|9) and 0.4.(13|9)"):
-        imported(tmp_path / "all")
+    found = import_results(tmp_path / "all", ledger=None)
+    alone = [run for folder in ("dummy", "small") for run in import_results(tmp_path / "all" / folder, ledger=None)]
+    assert {run.id for run in found} == {run.id for run in alone}
+    assert {run.scorers[0].tool for run in found} == {"lm-eval 0.4.13", "lm-eval 0.4.9"}
 
 
 def test_numbers_that_no_float_can_hold_are_left_out(copied: Path, runs: dict[str, Run]) -> None:

@@ -25,6 +25,7 @@ from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
+    Apart,
     Event,
     Metric,
     OfSystem,
@@ -73,25 +74,43 @@ def recognizes(head: Head) -> bool:
 
 
 def read(source: Source) -> Iterator[Event]:
-    """Yield what evaluations have. Raises DataError if their samples are missing or can't be read."""
-    folder, evaluations = _Folder(), [*_evaluations(source)]
+    """Yield what evaluations have, by version. Raises DataError if their samples are missing or can't be read."""
+    evaluations = [*_evaluations(source)]
     means_only = [named(results.name) for results, samples in evaluations if results and not samples]
     if not any(samples for _, samples in evaluations):
         what = f"{means_only[0]} has means only" if means_only else "there are no samples"
         raise DataError(f"{what}; evaluate with --log_samples, and keep samples_*.jsonl beside the results")
-    if means_only:
-        yield note("results_of_means", "caution", tool=TOOL, files=len(means_only), what=shortlist(means_only))
+    versions: dict[str, list[tuple[Path | None, list[tuple[str, Path]]]]] = {}
     for results, samples in evaluations:
-        if not samples:
-            continue
-        evaluation = _Evaluation(folder, _header(source, results) if results else {})
-        yield from _about(evaluation)
-        for task, file in samples:
-            try:
-                yield from _task(evaluation, source, task, file)
-            except DataError as error:
-                raise DataError("" if file == source.path else f"{file.name}: ", error) from None
-        yield from _end(evaluation)
+        if samples:
+            versions.setdefault(_version(source, results), []).append((results, samples))
+    for version, of_version in versions.items():
+        if len(versions) > 1:
+            yield Apart(f"{TOOL} {metric_name(version, 'without a version')}")
+        if means_only:
+            yield note("results_of_means", "caution", tool=TOOL, files=len(means_only), what=shortlist(means_only))
+        systems = set[str]()
+        for results, samples in of_version:
+            evaluation = _Evaluation(systems, _header(source, results) if results else {})
+            yield from _evaluated(evaluation, source, samples)
+
+
+def _version(source: Source, results: Path | None) -> str:
+    return "" if results is None else text_in(_header(source, results), "lm_eval_version")
+
+
+def _evaluated(evaluation: _Evaluation, source: Source, samples: Sequence[tuple[str, Path]]) -> Iterator[Event]:
+    """What an evaluation has of each task."""
+    header = evaluation.header
+    seconds = duration(number_of(header.get("total_evaluation_time_seconds")))  # lm-eval writes it as a text
+    evaluation.about = About(started=_started(header), seconds=seconds)
+    yield About(version=text_in(header, "lm_eval_version"))
+    for task, file in samples:
+        try:
+            yield from _task(evaluation, source, task, file)
+        except DataError as error:
+            raise DataError("" if file == source.path else f"{file.name}: ", error) from None
+    yield from _end(evaluation)
 
 
 def _evaluations(source: Source) -> Iterator[tuple[Path | None, list[tuple[str, Path]]]]:
@@ -134,18 +153,11 @@ def _header(source: Source, results: Path) -> dict[str, Any]:
 
 
 @dataclass
-class _Folder:
-    """What the evaluations of a folder have in common."""
-
-    version: str | None = None
-    systems: set[str] = field(default_factory=set[str])
-
-
-@dataclass
 class _Evaluation:
     """What is remembered of an evaluation while it is read."""
 
-    folder: _Folder
+    taken: set[str]
+    """The systems of all evaluations of the version."""
     header: Mapping[str, Any]
     systems: dict[str, str] = field(default_factory=dict[str, str])
     """The systems by task."""
@@ -168,22 +180,11 @@ class _Evaluation:
         if not self.header:
             return ""
         identity = f"{self.model} · {metric_name(task)}"
-        if identity in self.folder.systems:
-            identity = f"{identity} · {_started(self.header) or len(self.folder.systems)}"
-        self.folder.systems.add(identity)
+        if identity in self.taken:
+            identity = f"{identity} · {_started(self.header) or len(self.taken)}"
+        self.taken.add(identity)
         self.systems[task] = identity
         return identity
-
-
-def _about(evaluation: _Evaluation) -> Iterator[Event]:
-    header, folder = evaluation.header, evaluation.folder
-    version = text_in(header, "lm_eval_version")
-    if folder.version not in (None, version):
-        raise DataError(f"the folder has results of lm-eval {folder.version} and {version}; import each on its own")
-    folder.version = version
-    seconds = duration(number_of(header.get("total_evaluation_time_seconds")))  # lm-eval writes it as a text
-    evaluation.about = About(started=_started(header), seconds=seconds)
-    yield About(version=version)
 
 
 def _started(header: Mapping[str, Any]) -> str:
