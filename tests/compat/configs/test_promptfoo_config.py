@@ -445,6 +445,18 @@ def test_thresholds_and_weights_of_judged_assertions_are_converted_or_named(
     )
 
 
+@pytest.mark.parametrize("identity", ["https://example.org/answer", "openai:gpt-5.1"])
+def test_keys_in_headers_are_not_copied(tmp_path: Path, identity: str):
+    key = "sk-4f9a1c3e5b7d9f2a"
+    headers = {"Authorization": f"Bearer {key}", "X-Api-Key": "{{ env.MY_KEY }}", "X-Team": "search"}
+    config = {"headers": headers, "body": {"text": "{{prompt}}"}}
+    provider = json.dumps({"id": identity, "config": config})
+    project = made(tmp_path, f"prompts: ['{{{{q}}}}']\nproviders: [{provider}]\ntests: [{{vars: {{q: a}}}}]")
+    assert settings(project)["target"]["headers"] == {"X-Api-Key": "${MY_KEY}", "X-Team": "search"}
+    assert any("Authorization" in gap and "a key isn't copied" in gap for gap in project.gaps)
+    assert key not in "".join(project.files.values())
+
+
 @pytest.mark.parametrize(
     ("pattern", "python"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone._core.installed import page
+from evalstone._core.redaction import header_secrets
 from evalstone.compat.configs.gaps import Gaps
 from evalstone.compat.configs.nunjucks import UnsupportedTemplate, as_text, converted
 from evalstone.errors import ConfigError
@@ -85,6 +86,9 @@ def target_of(provider: Mapping[str, Any], gaps: Gaps, place: str) -> dict[str, 
                 "a key isn't copied: set the variable of the environment",
                 f"{identity}, {place}",
             )
+        elif known == "headers" and is_object(value):
+            if headers := _headers(value, gaps, f"{identity}, {place}"):
+                settings[known] = headers
         else:
             settings[known] = _with_environment(value)
     for name in ("prompts", "transform", "delay"):
@@ -130,10 +134,9 @@ def http_target_of(
         gaps.add(what, f"its body has a template with more than a name: {error}", place)
         return None
     if is_object(headers := settings.get("headers")):
-        kept = {name: _with_environment(as_text(value)) for name, value in headers.items()}
-        target["headers"] = {name: value for name, value in kept.items() if name.lower() != "content-type"}
-        if not target["headers"]:
-            del target["headers"]
+        others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        if kept := _headers(others, gaps, place):
+            target["headers"] = kept
     if (transform := settings.get("transformResponse") or settings.get("responseParser")) is not None:
         match = _PATH.fullmatch(as_text(transform).strip())
         if match is None:
@@ -146,6 +149,20 @@ def http_target_of(
         if name not in ("url", "method", "body", "headers", "transformResponse", "responseParser"):
             gaps.add(f"{what}: {name}", "this setting isn't taken over", place)
     return target
+
+
+def _headers(headers: Mapping[str, Any], gaps: Gaps, place: str) -> dict[str, str]:
+    """Headers with `$NAME` in place of `{{ env.NAME }}`. A key that is written out is a gap."""
+    kept: dict[str, str] = {}
+    for name, value in headers.items():
+        text = as_text(value)
+        if any(header_secrets({name: text})) and not _ENVIRONMENT.search(text):
+            gaps.add(
+                f"the header {name}", "a key isn't copied: add the header with $NAME, and set this variable", place
+            )
+        else:
+            kept[name] = _with_environment(text)
+    return kept
 
 
 def _with_environment(value: Any) -> Any:
@@ -164,8 +181,11 @@ def _checked(settings: dict[str, Any], gaps: Gaps, identity: str, place: str) ->
             gaps.add(f"{name} of a provider", "it is no number", f"{identity}, {place}")
             del settings[name]
     for name in [name for name in settings if name not in ("address", "api_key", "base_url")]:
+        value = settings[name]
+        if name == "headers" and is_object(value):
+            value = dict.fromkeys(value, "x")  # the variables in them needn't be set yet
         try:
-            parse_target({"address": settings["address"], name: settings[name]})
+            parse_target({"address": settings["address"], name: value})
         except ConfigError as error:
             gaps.add(f"{name} of a provider", str(error), f"{identity}, {place}")
             del settings[name]
