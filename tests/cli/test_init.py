@@ -142,6 +142,13 @@ def test_a_workflow_that_installs_another_evalstone_is_said(
     assert (said in " ".join(done.stderr.split())) if said else not done.stderr
 
 
+def test_a_gitignore_that_leads_nowhere_is_in_the_way(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / ".gitignore").symlink_to("elsewhere")
+    done = evalstone("init", "--kind", "rag")
+    assert (done.returncode, tree(tmp_path)) == (2, {})
+    assert "nothing is written, because these exist: .gitignore" in done.stderr
+
+
 def test_a_folder_named_gitignore_is_in_the_way(tmp_path: Path, evalstone: Evalstone) -> None:
     (tmp_path / ".gitignore").mkdir()
     done = evalstone("init", "--kind", "rag")

@@ -14,7 +14,7 @@ from evalstone import ConfigError, DataError, Sample, check, load
 from evalstone.datasets.other_tools import IN_NO_FILE
 from evalstone.results import DataCheck
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.run.data_check import MOST_PROBLEMS
+from evalstone.run.data_check import MOST_COLUMNS, MOST_PROBLEMS
 from evalstone.scorers.text.translation import _sacrebleu  # pyright: ignore[reportPrivateUsage]
 
 CSV = """\
@@ -99,6 +99,13 @@ def test_problems_are_counted_beyond_those_that_are_listed() -> None:
     checked = check([{"id": "a", "output": "b"}] * 2 + [{"output": [1]}] * MOST_PROBLEMS)
     assert (len(checked.problems), checked.n_problems) == (MOST_PROBLEMS, MOST_PROBLEMS + 1)
     assert [(one.place, one.field) for one in checked.problems[:2]] == [("item 2", "id"), ("item 3", "output")]
+
+
+def test_columns_are_counted_beyond_those_that_are_listed() -> None:
+    checked = check([{"input": "a", "output": "b"} | {f"k{n}": "c" for n in range(MOST_COLUMNS + 1)}])
+    assert len(checked.unread) == MOST_COLUMNS
+    assert "201 columns are no field; the first 200 are listed" in checked.remarks
+    assert not check([{"input": "a", "output": "b"} | {f"k{n}": "c" for n in range(MOST_COLUMNS)}]).remarks
 
 
 def test_a_check_says_how_data_are_read(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def check_encoding(encoding: str | None) -> None:
     """Raise ConfigError for an encoding that isn't known, or isn't one of texts."""
     try:
         if encoding is not None:
-            "a".encode(encoding).decode(encoding)
+            "a".encode(encoding).decode(encoding, "replace")
     except (LookupError, ValueError, TypeError):
         raise ConfigError(invalid(Setting("encoding"), "the name of an encoding, such as cp1252", encoding)) from None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from evalstone._core.files import is_file
 from evalstone.errors import ConfigError
 
 CONFIG = "evalstone.toml"
@@ -27,7 +28,7 @@ def _in_the_way(project: Path, names: Sequence[str]) -> Iterator[Path]:
     folders = dict.fromkeys(parent for name in names for parent in (project / name).parents)
     yield from (folder for folder in folders if os.path.lexists(folder) and not folder.is_dir())
     yield from (project / name for name in names if os.path.lexists(project / name))
-    if (ignored := project / ".gitignore").exists() and not ignored.is_file():
+    if os.path.lexists(ignored := project / ".gitignore") and not is_file(ignored):
         yield ignored
 
 

@@ -268,6 +268,8 @@ def _refusal(error: Exception, text: str, start: int, line: int, column: int) ->
     line += text.count("\n", 0, start)
     if isinstance(error, RecursionError):
         return DataError(f"line {line}: nested too deeply")
+    if "int_max_str_digits" in str(error):
+        return DataError(f"line {line}: a number of too many digits: {excerpt(text[start:])}")
     return DataError(f"line {line}: not JSON ({escaped(error)}): {excerpt(text[start:])}")
 
 

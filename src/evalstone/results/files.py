@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.declarations import check_argument
-from evalstone._core.display import named
-from evalstone._core.files import cannot_write, file_lines, file_text, is_folder, json_value, make_folder
+from evalstone._core.display import named, quoted
+from evalstone._core.files import cannot_write, file_lines, file_text, is_file, is_folder, json_value, make_folder
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
@@ -53,6 +53,8 @@ def prepare(folder: str | Path) -> Path:
         make_folder(path)
         with tempfile.TemporaryFile(dir=path):
             return path
+    except ValueError:  # no file can have this name
+        raise ConfigError(f"results cannot be written to {quoted(path)}: no folder can have this name") from None
     except OSError as error:
         raise cannot_write(f"results cannot be written to {path}", error) from None
 
@@ -67,7 +69,7 @@ def earlier_run(folder: str | Path) -> RunMetadata | None:
     """The metadata of the run whose results a folder has; None if there are none, or they can't be read."""
     file = Path(folder) / SUMMARY
     try:
-        return RunMetadata.of(read_summary(Path(folder)), str(file)) if file.is_file() else None
+        return RunMetadata.of(read_summary(Path(folder)), str(file)) if is_file(file) else None
     except EvalstoneError:
         return None
 

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -59,6 +60,8 @@ from evalstone.types.samples import LISTS
 
 A = TypeVar("A")
 MOST_PROBLEMS = 100
+MOST_COLUMNS = 200
+"""The most columns that are no field that are listed."""
 _FIRST = 3
 _PAIRS = 3
 _READER = LabelReader(scale=1.0, lower_is_better=False, has_options=False)
@@ -310,6 +313,13 @@ class _Inspection:
             if name in columns or self.values[name] or self.blanks[name]
         ]
         scorers = sorted(self._scorers(), key=lambda one: -one.samples)
+        kept = [*ignored]
+        unread = chain(
+            (self._unread(name, columns) for name in kept),
+            (UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
+        )
+        if (number := len(kept) + len(self.empty)) > MOST_COLUMNS:
+            notes = (*notes, f"{number:,} columns are no field; the first {MOST_COLUMNS} are listed")
         return DataCheck(
             source=found.name,
             rows=self.rows or self.samples,
@@ -317,10 +327,7 @@ class _Inspection:
             encoding=found.encoding,
             delimiter=found.delimiter,
             fields=tuple(fields),
-            unread=(
-                *(self._unread(name, columns) for name in ignored),
-                *(UnreadColumn(column=name, reason="empty in every row") for name in self.empty),
-            ),
+            unread=tuple(islice(unread, MOST_COLUMNS)),
             problems=tuple(self.problems[:MOST_PROBLEMS]),
             n_problems=self.n_problems,
             complete=self.complete,

@@ -9,6 +9,7 @@ import shlex
 import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
+from os import mkfifo
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +313,7 @@ def write(path: Path, *lines: str) -> Path:
             '{"testCases": [{"metricsData": [], "context": ' + "[" * 700 + "]" * 700 + "}]}",
             "nested too deeply",
         ),
-        ("a.json", EMPTY + '{"results": [{"score": 1' + "0" * 5000 + "}]}}", "not JSON"),
+        ("a.json", EMPTY + '{"results": [{"score": 1' + "0" * 5000 + "}]}}", "line 1: a number of too many digits: "),
         ("a.json", EMPTY + "{}} {}", r"a.json: line 1, column 32: not JSON \(Extra data\)"),
         ("a.jsonl", '{"testCase": {}, "provider": "p", "prompt": "q"}\n{"a": ', "line 2, column 7: not JSON"),
         ("a.jsonl", '{"testCase": {}, "provider": "p", "prompt": "q"}\n7', "line 2 must be an object, not int"),
@@ -337,6 +338,41 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("", "'' does not exist"),
+        ("a\0b", "does not exist"),
+        ("x" * 5_000, "does not exist"),
+        ("pipe.json", "'pipe.json' is no file; results are read more than once, so save them as one"),
+        (5, "path must be a path, not 5"),
+        (b"x", "path must be a path, not b'x'"),
+    ],
+)
+def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, problem: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    mkfifo("pipe.json")
+    with pytest.raises(ConfigError, match=problem):
+        import_results(path, ledger=None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"out": 5}, "out must be a path, not 5"),
+        ({"out": "a\0b"}, "results cannot be written to '.*': no folder can have this name"),
+        ({"out": "x" * 300}, "results cannot be written to x{300}.*: File name too long"),
+        ({"ledger": 5}, "ledger must be a path, not 5"),
+        ({"scales": {5: 1}}, "scales must be numbers by the names of metrics, not {5: 1}"),
+        ({"scales": [("good", 1)]}, "scales must be numbers by the names of metrics"),
+        ({"encoding": "idna"}, "encoding must be the name of an encoding"),
+    ],
+)
+def test_settings_that_are_of_another_type_or_no_name_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        import_results(FIXTURE, **dict[str, Any](ledger=None) | settings)
+
+
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("w") as file:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from evalstone._core.display import named
-from evalstone._core.files import home_expanded
+from evalstone._core.files import home_expanded, is_file
 from evalstone.compat.configs.config_files import CODE, YAML
 from evalstone.compat.imports.reading import head_of
 from evalstone.errors import DataError
@@ -22,12 +22,12 @@ def config_at(path: str) -> Path | None:
     """
     file = home_expanded(path)
     kind = file.suffix.lower()
-    if kind in CODE and file.is_file():
+    if kind in CODE and is_file(file):
         raise DataError(
             f"{named(path)} is code, which isn't run; write the configuration as YAML (promptfoo validate shows it)"
         )
     if kind in YAML:
-        if not file.is_file():
+        if not is_file(file):
             raise DataError(f"{named(path)} does not exist")
         if _has_results(file):
             raise DataError(
@@ -35,7 +35,7 @@ def config_at(path: str) -> Path | None:
                 "-o results.json"
             )
         return file
-    if kind != ".json" or not file.is_file():
+    if kind != ".json" or not is_file(file):
         return None
     head = head_of(file)
     if head.is_lines or head.has("results"):

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, overload
 from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, digits_for, limits, listed, number, quoted, shortlist
 from evalstone._core.file_format import IMPORT_FORMAT
-from evalstone._core.files import check_encoding, home_expanded
+from evalstone._core.files import check_encoding, home_expanded, is_file, is_folder
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.garbage import rare_collections
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
@@ -43,6 +44,10 @@ HALF_WIDTH = 0.1
 LONGEST_FOLDER = 80
 _TAGS = Rule("one text or several", lambda value: isinstance(value, Iterable))
 _SCALE = Annotated[float, Range(0, exclusive=True)]
+_PATH = Rule("a path", lambda value: isinstance(value, str | os.PathLike))
+_SCALES = Rule(
+    "numbers by the names of metrics", lambda value: is_mapping(value) and all(isinstance(n, str) for n in value)
+)
 
 
 @dataclass(frozen=True)
@@ -217,6 +222,10 @@ def import_results(
         ConfigError: A setting is invalid, or nothing can be written to `out`, or it has results of other data.
         LedgerError: The ledger can't be written.
     """
+    check_argument("path", path, Annotated[Any, _PATH])
+    for argument, value, rule in (("out", out, _PATH), ("ledger", ledger, _PATH), ("scales", scales, _SCALES)):
+        if value is not None:
+            check_argument(argument, value, Annotated[Any, rule])
     check_argument("tool", tool, str | None)
     check_argument("encoding", encoding, str | None)
     check_encoding(encoding)
@@ -226,7 +235,9 @@ def import_results(
     for metric, scale in (scales or {}).items():
         check_argument(f"scales[{metric!r}]", scale, _SCALE)
     source = Source(home_expanded(os.fspath(path)), encoding)
-    if not source.path.exists():
+    if not os.fspath(path) or not (is_file(source.path) or is_folder(source.path)):
+        if os.fspath(path) and os.path.exists(source.path):  # noqa: PTH110 - also for paths that can't exist
+            raise DataError(f"{quoted(path)} is no file; results are read more than once, so save them as one")
         raise DataError(f"{quoted(path)} does not exist")
     register_credentials()  # the tool may have used any of them, and errors quote them
     with rare_collections():
