@@ -65,6 +65,17 @@ def test_ids_in_the_index_are_read(tmp_path: Path) -> None:
     assert first.id == "6" if "id" in table.column_names else not first.has_own_id
 
 
+def test_labels_of_a_table_with_a_schema_are_left_out_if_they_count_the_rows(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(COLUMNS)
+    path = tmp_path / "d.json"
+    frame.to_json(path, orient="table")
+    assert load(path).samples == load(json.loads(path.read_text())).samples == load(frame).samples
+    frame[frame.question != "q"].to_json(path, orient="table")
+    assert rows(path) == [("r", "b", 1), ("s", "c", 2)]
+    own = [{"input": "q", "output": "a", "index": 0}]
+    assert rows({"schema": {"primaryKey": ["index"]}, "data": own}) == [("q", "a", 0)]
+
+
 def test_labels_without_a_name_are_a_column_index_unless_they_count_the_rows() -> None:
     frame = pandas.DataFrame(COLUMNS, index=["x", "y", "z"])
     assert rows(frame) == rows(frame.to_dict("split")) == [("q", "a", "x"), ("r", "b", "y"), ("s", "c", "z")]

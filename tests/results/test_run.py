@@ -65,6 +65,8 @@ def test_a_run_contains_the_scorers_that_it_can_look_up_and_its_records() -> Non
     assert all(title in run for title in run.titles.values())
     assert "harm" not in run
     assert run[0] in run
+    with pytest.raises(TypeError, match="scorers by name and records by position, but Record is neither"):
+        run[run[0]]  # pyright: ignore[reportCallIssue, reportArgumentType] - what iterating over it gives
     assert run_of(["0.75"])[0] not in run
     assert 3 not in run
 

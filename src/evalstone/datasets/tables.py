@@ -125,10 +125,10 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
 def rows_in(entries: Mapping[str, Any]) -> Rows | None:
     """The rows of an object that contains a whole dataset; None if its layout isn't recognized.
 
-    Layouts: a pandas table with orient="split", "tight" or "index"; a single row with an input and an output text; a
-    list under one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two names,
-    for columns or rows of unequal lengths, for objects that could be columns as well as one row, and for rows under
-    their IDs.
+    Layouts: a pandas table with orient="split", "tight", "index" or "table"; a single row with an input and an output
+    text; a list under one of LIST_NAMES; columns; or a single row with any field. Raises DataError for lists under two
+    names, for columns or rows of unequal lengths, for objects that could be columns as well as one row, and for rows
+    under their IDs.
     """
     if isinstance(entries.get("columns"), list) and isinstance(entries.get("data"), list):
         return iter(_split_rows(entries))
@@ -144,7 +144,7 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
         expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
         raise DataError(f"{expected}; it has lists under {shortlist(lists)}")
     if lists:
-        return numbered("item", entries[lists[0]])
+        return numbered("item", _without_counts(entries[lists[0]], entries.get("schema")))
     speaking = [name for field in ("input", "output") for _, name in claimed.get(field, ())]
     rows = _column_rows(entries, claimed, speaking)
     if rows is not None:
@@ -154,6 +154,14 @@ def rows_in(entries: Mapping[str, Any]) -> Rows | None:
         return iter([("item 1", entries)])
     _check_not_by_id(entries)
     return None
+
+
+def _without_counts(rows: list[Any], schema: Any) -> list[Any]:
+    """The rows of pandas' `{"schema": {"primaryKey": ["index"], …}, "data": […]}`, without labels that count them."""
+    is_labeled = is_mapping(schema) and "pandas_version" in schema and schema.get("primaryKey") == [_LABELS]
+    if not is_labeled or not all(map(is_object, rows)) or not count_rows([row.get(_LABELS) for row in rows]):
+        return rows
+    return [{key: cell for key, cell in row.items() if key != _LABELS} for row in rows]
 
 
 def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -177,6 +185,10 @@ def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
         labels_of_row = {name: of[number] for name, of in labeled.items()}
         rows.append((place, labels_of_row | dict(zip(columns, cells, strict=True))))
     return rows
+
+
+_LABELS = "index"
+"""What pandas calls labels without a name in JSON."""
 
 
 class _Column(NamedTuple):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from evalstone._core.display import (
     count,
@@ -161,6 +161,9 @@ class Run(Framed, Shown):
             UnknownName: no scorer has this name, or several do.
         """
         if not isinstance(key, str):
+            if not isinstance(key, slice) and not hasattr(key, "__index__"):
+                kind = type(cast("object", key)).__name__
+                raise TypeError(f"a run has scorers by name and records by position, but {kind} is neither")
             return self.records[key]
         info = find_scorer(key, self.scorers)
         return next(line for line in self.summary if line.info == info)
