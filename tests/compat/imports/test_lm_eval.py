@@ -261,7 +261,7 @@ def test_numbers_that_no_float_can_hold_are_left_out(copied: Path, runs: dict[st
 def test_results_with_something_after_them_are_refused(copied: Path) -> None:
     path = copied / RESULTS.name
     path.write_text(path.read_text("utf-8") + "{}", "utf-8")
-    with pytest.raises(DataError, match="Extra data"):
+    with pytest.raises(DataError, match=rf"small: {path.name}: .*Extra data"):
         imported(copied)
 
 

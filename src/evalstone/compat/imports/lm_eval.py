@@ -147,8 +147,11 @@ def _header(source: Source, results: Path) -> dict[str, Any]:
     """The results without what isn't read of them."""
     document = source.json(results)
     unread = ("pretty_env_info", "groups", "samples")
-    header = {key: document.value(key) for key in document.members() if key not in unread}
-    document.end()
+    try:
+        header = {key: document.value(key) for key in document.members() if key not in unread}
+        document.end()
+    except DataError as error:
+        raise DataError("" if results == source.path else f"{results.name}: ", error) from None
     return header
 
 
