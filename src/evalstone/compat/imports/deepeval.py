@@ -45,6 +45,7 @@ from evalstone.compat.imports.results import (
     numbered,
     object_in,
     objects_in,
+    system_name,
     text_in,
     usage_of,
 )
@@ -104,11 +105,10 @@ class _TestRun:
         settings = {name: text for name, value in self.hyperparameters.items() if (text := _setting(value))}
         model = next((name for name in settings if name.lower() == "model"), None)
         first = [settings.pop(model)] if model is not None else []
-        parts = (*first, ", ".join(f"{name}={text}" for name, text in settings.items()))
-        known = " · ".join(filter(None, parts))
+        known = system_name(*first, ", ".join(f"{name}={text}" for name, text in settings.items()))
         if not known and self.repeats:
             known = self.test_file or "unnamed system"
-        return metric_name(" · ".join(filter(None, (known, self.label))), "")
+        return metric_name(system_name(known, self.label), "")
 
 
 @dataclass

@@ -23,7 +23,7 @@ from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
 from evalstone.compat.imports.building import Building, Built, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
-from evalstone.compat.imports.results import Apart
+from evalstone.compat.imports.results import Apart, system_name
 from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.ledger.store import Ledger
@@ -143,7 +143,7 @@ def _systems(runs: Sequence[Run]) -> list[str]:
     systems = ["" if run.target is None else run.target.identity for run in runs]
     times = Counter(systems)
     return [
-        system if times[system] == 1 else " · ".join(filter(None, (system, run.dataset_name)))
+        system if times[system] == 1 else system_name(system, run.dataset_name)
         for run, system in zip(runs, systems, strict=True)
     ]
 

@@ -28,6 +28,7 @@ from evalstone.compat.imports.results import (
     number_in,
     object_in,
     objects_in,
+    system_name,
     text_in,
 )
 from evalstone.types import note
@@ -50,10 +51,9 @@ class Folder:
 
     def system(self, spec: Mapping[str, Any]) -> str:
         """The name of a log's system."""
-        parts = [metric_name(spec.get("model"), "unnamed model"), metric_name(spec.get("solver"), "")]
-        identity = " · ".join(filter(None, parts))
+        identity = system_name(metric_name(spec.get("model"), "unnamed model"), metric_name(spec.get("solver"), ""))
         if identity in self.systems:
-            identity = f"{identity} · {text_in(spec, 'created') or len(self.systems)}"
+            identity = system_name(identity, text_in(spec, "created") or str(len(self.systems)))
         self.systems.add(identity)
         return identity
 

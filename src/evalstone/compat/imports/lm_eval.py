@@ -40,6 +40,7 @@ from evalstone.compat.imports.results import (
     numbered,
     object_in,
     objects_in,
+    system_name,
     text_in,
 )
 from evalstone.datasets.cells import number_in as number_of
@@ -182,9 +183,9 @@ class _Evaluation:
         """The system of a task; "" if it isn't known what answered."""
         if not self.header:
             return ""
-        identity = f"{self.model} · {metric_name(task)}"
+        identity = system_name(self.model, metric_name(task))
         if identity in self.taken:
-            identity = f"{identity} · {_started(self.header) or len(self.taken)}"
+            identity = system_name(identity, _started(self.header) or str(len(self.taken)))
         self.taken.add(identity)
         self.systems[task] = identity
         return identity

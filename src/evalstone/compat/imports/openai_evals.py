@@ -33,6 +33,7 @@ from evalstone.compat.imports.results import (
     object_in,
     objects_in,
     read_learning,
+    system_name,
     text_in,
     usage_of,
     valued,
@@ -90,7 +91,7 @@ class _Known:
         models = self.models[run]
         model = model or (next(iter(models)) if len(models) == 1 else "")
         of_model = [each for each in self.models.values() if (model in each if model else not each)]
-        return metric_name(" · ".join(filter(None, (model, run if len(of_model) > 1 else ""))), "")
+        return metric_name(system_name(model, run if len(of_model) > 1 else ""), "")
 
 
 def recognizes(head: Head) -> bool:

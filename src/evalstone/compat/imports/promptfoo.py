@@ -42,6 +42,7 @@ from evalstone.compat.imports.results import (
     numbered,
     object_in,
     objects_in,
+    system_name,
     text_in,
     usage_of,
 )
@@ -178,7 +179,7 @@ class _Reading:
         """
         names = _provider_name(provider), _prompt_name(prompt)
         if place is None:
-            return " · ".join(filter(None, names))
+            return system_name(*names)
         known = self.places.get(names)
         if place in self.identities and (names[0] == self.providers[place] or (known is None and place in self.listed)):
             known = place
@@ -194,7 +195,7 @@ class _Reading:
 
     def _unique(self, names: tuple[str, str]) -> str:
         taken, number = {*self.identities.values()}, 1
-        identity = first = " · ".join(filter(None, names))
+        identity = first = system_name(*names)
         while identity in taken:
             number += 1
             identity = f"{first} ({number})"

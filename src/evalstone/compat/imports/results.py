@@ -255,6 +255,11 @@ def metric_name(value: object, otherwise: str = "unnamed") -> str:
     return (_line(value) if isinstance(value, str) else "") or otherwise
 
 
+def system_name(*parts: str) -> str:
+    """The name of a system from those of its parts, such as a model and a task; "" ones are left out."""
+    return " · ".join(filter(None, parts))
+
+
 @functools.lru_cache(4096)
 def _line(text: str) -> str:
     return safe(text, LONGEST_NAME).strip().translate(_BRACKETS)
