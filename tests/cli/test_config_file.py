@@ -148,3 +148,9 @@ def test_an_error_about_a_setting_names_the_file_once_and_an_option_as_one(load:
         assert str(raised.value) == expected
     with pytest.raises(ConfigError, match=r"^x$"), config.naming_file("concurrency"):
         raise ConfigError("x")
+
+
+@pytest.mark.parametrize("line", ['baseline = "a\\u0000b"', 'judge = { model = "a", headers = ["\\u0000"] }'])
+def test_a_nul_character_is_refused_with_its_key(load: Load, line: str) -> None:
+    with pytest.raises(ConfigError, match=f"{line.partition(' ')[0]} has a NUL character"):
+        load(line)

@@ -356,3 +356,13 @@ def test_what_is_redirected_to_a_file_is_written_in_a_phase(
         phases.watch(before)
     assert watched.titles == shown
     assert (tmp_path / "out.csv").read_text() == ("a\n" if to_file else "")
+
+
+@pytest.mark.parametrize("option", ["--html", "--csv", "--ledger", "--out"])
+def test_a_link_to_itself_is_no_file_that_can_be_written(tmp_path: Path, evalstone: Evalstone, option: str) -> None:
+    (tmp_path / "data.jsonl").write_text('{"input": "q", "output": "a"}\n')
+    (tmp_path / "loop").symlink_to("loop")
+    done = evalstone("run", "data.jsonl", "--scorer", "json_valid", option, "loop")
+    assert done.returncode == 2
+    assert "loop" in done.stderr
+    assert "unexpected" not in done.stderr

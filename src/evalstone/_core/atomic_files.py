@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from evalstone._core.display import quoted
-from evalstone._core.files import cannot_write, lock, private
+from evalstone._core.files import cannot_write, lock, private, resolved
 
 TEMPORARY = ".evalstone.tmp"
 """The end of the names of files that are being written."""
@@ -30,7 +30,7 @@ def replacing(path: str | Path) -> Generator[BinaryIO]:
         ConfigError: The path isn't a writable file.
         WriteError: The file can't be written completely, for example because the disk is full.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
     try:
         with _beside(target) as file:
             try:
@@ -53,7 +53,7 @@ def check_writable(path: str | Path) -> None:
         ConfigError: The folder doesn't exist or isn't writable, or the path is a folder.
         WriteError: The disk is full.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -378,6 +378,11 @@ def private(path: str, flags: int) -> int:
     return windows.shared(path, flags) if os.name == "nt" else os.open(path, flags, 0o600)
 
 
+def resolved(path: str | Path) -> Path:
+    """An absolute path without links. A link to itself stays, and can't be opened."""
+    return Path(os.path.realpath(path))
+
+
 def is_folder(path: str | Path) -> bool:
     """Whether this is a folder; False for invalid paths, such as "" or one that is too long."""
     try:

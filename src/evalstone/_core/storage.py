@@ -23,7 +23,7 @@ from typing import IO, Any, cast
 
 from evalstone._core.atomic_files import TEMPORARY, replacing
 from evalstone._core.display import quoted
-from evalstone._core.files import cannot_write, home_expanded, make_folder
+from evalstone._core.files import cannot_write, home_expanded, make_folder, resolved
 from evalstone.errors import ConfigError, MissingDependency, StorageError, unknown
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://")
@@ -143,7 +143,7 @@ class Location:
     @property
     def absolute(self) -> Location:
         """The same location, whatever folder a process is in."""
-        return self if self.scheme else replace(self, path=str(Path(self.path).resolve()))
+        return self if self.scheme else replace(self, path=str(resolved(self.path)))
 
     def __truediv__(self, name: str) -> Location:
         path = f"{self.path.rstrip('/')}/{name}" if self.scheme else str(Path(self.path, name))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
 from evalstone._core.display import ended, named, quoted, sentence
-from evalstone._core.files import is_file, is_folder
+from evalstone._core.files import is_file, is_folder, resolved
 from evalstone._core.front_ends import COMMAND_LINE, FrontEnd, Setting, WordingPart
 from evalstone._core.phases import phase
 from evalstone._core.project_files import CONFIG, RESULTS
@@ -207,7 +207,7 @@ def _advice(config: RunConfig, absent: str) -> str:
     """What to do about a baseline that isn't there."""
     if absent == "last":
         keep = "keep the ledger"
-    elif config.out is not None and Path(config.out).resolve() == Path(absent).resolve():
+    elif config.out is not None and resolved(config.out) == resolved(absent):
         keep = "write that one to another folder"
     else:
         keep = f"copy {config.out} to {named(absent)}"

@@ -31,8 +31,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 from evalstone._core.addresses import beside
+from evalstone._core.display import named
 from evalstone._core.files import file_text, home_expanded, is_folder
 from evalstone._core.front_ends import COMMAND_LINE, TOML, Setting
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
@@ -352,6 +354,9 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: ", error) from None
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply") from None
+    for key, value in settings.items():
+        if _has_nul(value):
+            raise ConfigError(f"{file}: {named(key)} has a NUL character")
     for key in (one.name for one in declared(RunConfig) if one.option.is_path):
         not_paths = NO_FILES if key == "ledger" else ("", "-")
         if key == "data" and _names_code(file, settings.get(key)):
@@ -370,6 +375,13 @@ def _read(file: Path) -> dict[str, Any]:
     if "judge" in settings:
         settings["judge"] = _with_files_beside(file, settings["judge"])
     return settings
+
+
+def _has_nul(value: Any) -> bool:
+    """Whether a text has the character that no path, address or text for a model can have."""
+    if is_array(value) or is_object(value):
+        return any(map(_has_nul, value.values() if is_object(value) else value))
+    return isinstance(value, str) and "\0" in value
 
 
 def _names_code(file: Path, data: Any) -> bool:

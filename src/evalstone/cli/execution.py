@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import evalstone
 from evalstone._core.addresses import beside
 from evalstone._core.display import count, ended, named, safe, sentence
-from evalstone._core.files import is_file, is_folder
+from evalstone._core.files import is_file, is_folder, resolved
 from evalstone._core.front_ends import COMMAND_LINE, NOTHING, Setting
 from evalstone._core.phases import phase
 from evalstone._core.redaction import masked
@@ -111,7 +111,7 @@ def _check_replaceable(out: str, config: RunConfig, plan: Plan) -> None:
     from evalstone.datasets.stored import SAMPLES
     from evalstone.results.files import check_replaceable, earlier_run
 
-    if Path(config.data).resolve() == Path(out, SAMPLES).resolve() or (before := earlier_run(out)) is None:
+    if resolved(config.data) == resolved(Path(out, SAMPLES)) or (before := earlier_run(out)) is None:
         return
     target = None if plan.target is None else plan.target.name
     kept = f"; the run stays in the ledger {place}" if (place := _ledger_of(before.id, config.ledger)) else ""
@@ -338,7 +338,7 @@ def _is_set(config: RunConfig, setting: str) -> bool:
 
 
 def _same_folder(one: str, other: str) -> bool:
-    return is_folder(one) and is_folder(other) and Path(one).resolve() == Path(other).resolve()
+    return is_folder(one) and is_folder(other) and resolved(one) == resolved(other)
 
 
 @contextmanager

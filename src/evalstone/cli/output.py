@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, quoted, safe, visible
+from evalstone._core.files import resolved
 from evalstone._core.garbage import rare_collections
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.redaction import masked, redacted
@@ -228,13 +229,13 @@ def check_inputs_stay(outputs: Mapping[str, str], inputs: Iterable[object]) -> N
     """
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
 
-    written = {option: Path(file).resolve() for option, file in outputs.items() if file != STDOUT}
+    written = {option: resolved(file) for option, file in outputs.items() if file != STDOUT}
     if not written:
         return
     for text in _texts([*inputs]):
         for place in filter(None, (text, *(text[found.end() :] for found in _BEFORE_PATH.finditer(text)))):
             path = Path(place)
-            read = {each.resolve() for each in (path, *(path / name for name in (RECORDS, SUMMARY, SAMPLES)))}
+            read = {resolved(each) for each in (path, *(path / name for name in (RECORDS, SUMMARY, SAMPLES)))}
             for option, file in written.items():
                 if file in read:
                     raise ConfigError(
@@ -258,7 +259,7 @@ def _check_distinct(files: Mapping[str, str]) -> None:
     """Raise ConfigError if two formats go to the same file."""
     names: dict[Path, str] = {}
     for name, file in files.items():
-        path = Path(file).resolve()
+        path = resolved(file)
         # Devices such as /dev/null take any number of them.
         if file != STDOUT and (path.is_file() or not path.exists()) and (other := names.setdefault(path, name)) != name:
             raise ConfigError(f"--{other} and --{name} can't be written to the same file, {quoted(file)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalstone._core.atomic_files import replacing
 from evalstone._core.display import quoted
-from evalstone._core.files import cannot_write
+from evalstone._core.files import cannot_write, resolved
 from evalstone._core.json import encoder, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError
@@ -69,7 +69,7 @@ def write_text(path: str | Path, parts: Iterable[str], *, redact: bool = True) -
         ConfigError: The path isn't a writable file.
         WriteError: The file can't be written completely, for example because the disk is full.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
     parts = map(redacted, parts) if redact else parts
     if target.exists() and not target.is_file():
         try:

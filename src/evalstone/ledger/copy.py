@@ -27,7 +27,7 @@ from typing import Any, cast
 from evalstone._core.atomic_files import replacing
 from evalstone._core.display import count
 from evalstone._core.file_format import LEDGER_ROW_FORMAT
-from evalstone._core.files import lock, private
+from evalstone._core.files import lock, private, resolved
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_object
 from evalstone._core.json import storable
@@ -317,7 +317,7 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
     if not source.is_file():
         raise ConfigError(f"there is no file {source}")
     target = file_of(into)
-    if target is not None and target.resolve() == source.resolve():
+    if target is not None and resolved(target) == resolved(source):
         raise ConfigError("rows are recovered into another file: name a new one with ", Setting("into", ...))
     with _temporary_folder() as folder:
         copy = folder / "copy.db"  # SQLite may write to a file that it reads

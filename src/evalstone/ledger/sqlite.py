@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from evalstone._core.files import cannot_write, make_folder
+from evalstone._core.files import cannot_write, make_folder, resolved
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, LedgerValueError
 from evalstone.ledger import base
@@ -59,7 +59,7 @@ class SQLite(Database):
             make_folder(path.parent)
             # Closing a file releases all locks that the process has on it, so no thread may use it before that.
             with _creating, suppress(FileExistsError):
-                os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                os.close(os.open(resolved(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
             raise cannot_write(f"the ledger {path} can't be created", error, LedgerError) from None
 
@@ -74,7 +74,7 @@ class SQLite(Database):
     def _reading(self) -> sqlite3.Connection:
         """A connection that writes nothing to the file. SQLite's other files are gone when the last one is closed; with
         its own mode for reading, they would stay."""
-        target = self._path.resolve()
+        target = resolved(self._path)
         file = target.as_uri()
         if target.exists() and not os.access(target, os.W_OK) and not self._log.exists():
             # Here, the other files would stay, and who may write the ledger may not write those.
@@ -96,11 +96,11 @@ class SQLite(Database):
 
     def _has_writer(self) -> bool:
         """Whether there are writes that aren't in the file itself yet."""
-        return not self._path.resolve().exists() or (self._log.exists() and self._log.stat().st_size > 0)
+        return not resolved(self._path).exists() or (self._log.exists() and self._log.stat().st_size > 0)
 
     @property
     def _log(self) -> Path:
-        target = self._path.resolve()
+        target = resolved(self._path)
         return target.with_name(f"{target.name}-wal")
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
@@ -135,7 +135,7 @@ class SQLite(Database):
             connection.execute("SELECT sum(length(body)) FROM records WHERE run = ?", (run,)).fetchall()
 
     def remember_files(self) -> None:
-        target = self._path.resolve()
+        target = resolved(self._path)
         # Processes that have different -shm files don't notice each other's writes, and destroy the file.
         for file in (self._path, *(target.with_name(f"{target.name}-{part}") for part in ("wal", "shm"))):
             if file.exists():
@@ -188,7 +188,7 @@ class SQLite(Database):
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def may_write(self) -> bool:
-        target = self._path.resolve()
+        target = resolved(self._path)
         return os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)
 
     def may_pass(self, error: Exception) -> bool:
