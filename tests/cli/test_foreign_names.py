@@ -62,6 +62,7 @@ def test_the_command_knows_options_as_the_tool_has_them(evalstone: Evalstone, wo
 def test_an_unknown_option_is_no_name_of_a_scorer(evalstone: Evalstone) -> None:
     done = evalstone("scorers", "--grader")
     assert (done.returncode, done.stderr) == (2, "evalstone: unknown option --grader; see evalstone scorers --help\n")
+    assert "did you mean --json?" in evalstone("scorers", "--jsn").stderr
     assert json.loads(evalstone("scorers", "--from", "promptfoo", "--grader", "--json").stdout)["system"] == "promptfoo"
 
 

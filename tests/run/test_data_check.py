@@ -16,6 +16,7 @@ from evalstone.results import DataCheck
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.run.data_check import MOST_COLUMNS, MOST_PROBLEMS
 from evalstone.scorers.text.translation import _sacrebleu  # pyright: ignore[reportPrivateUsage]
+from tests.workbooks import write_xlsx
 
 CSV = """\
 id;question;answer;contexts;ground_truth;topic;response
@@ -368,6 +369,18 @@ def test_answers_that_may_be_the_expected_ones_are_said() -> None:
     for more in ({"context": ["p"]}, {"reference": "r"}):
         assert "the expected answers" not in str(check([{"question": "q", "answer": "a", **more}]))
     assert "the expected answers" not in str(check([{"question": "q", "response": "a"}]))
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.xlsx"])
+def test_a_title_above_the_header_is_one_problem(tmp_path: Path, name: str) -> None:
+    rows = [["Report", ""], ["question", "answer"], ["q", "a"], ["r", "b"]]
+    path = tmp_path / name
+    if name.endswith("xlsx"):
+        write_xlsx(path, {"Sheet": rows})
+    else:
+        path.write_text("".join(",".join(row) + "\n" for row in rows))
+    (problem,) = check(path).problems
+    assert problem.message.endswith("the first extra one is 'answer'; if this is the header, delete what is above it")
 
 
 def test_a_repeated_id_says_how_to_leave_out_a_column_that_has_no_ids() -> None:

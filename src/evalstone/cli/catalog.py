@@ -13,7 +13,7 @@ from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, option
 from evalstone.cli.output import console, deliver, json_lines, table
 from evalstone.cli.values import judge_spec, scorer_specs
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def scorers(
         _list_foreign(system, " ".join(names or []), as_json=as_json)
         return ExitCode.OK
     if dashed := next((name for name in names or [] if name.startswith("-")), ""):
-        raise ConfigError(f"unknown option {dashed}; see evalstone scorers --help")
+        guesses = near(dashed, ("--from", "--json", "--help"))
+        hint = f"did you mean {' or '.join(guesses)}?" if guesses else "see evalstone scorers --help"
+        raise ConfigError(f"unknown option {dashed}; {hint}")
     if len(names or []) > 1:
         raise ConfigError("name one scorer; several words are only looked up with --from TOOL")
     name = names[0] if names else None

@@ -302,6 +302,8 @@ def _csv_rows(pieces: Iterator[str], delimiter: str, refused: Refused | None) ->
                     if refused is None:
                         raise error.located(f"line {line}: ") from None
                     refused(f"line {line}", error)
+                    if isinstance(error, _TitleAboveError):
+                        return
                 else:
                     yield f"line {line}", row
             line = reader.line_num + first
@@ -387,8 +389,14 @@ def _table_rows(file: DataFile, refused: Refused | None) -> Rows:
             if refused is None:
                 raise error.located(f"{place}: ") from None
             refused(place, error)
+            if isinstance(error, _TitleAboveError):
+                return
         else:
             yield place, row
+
+
+class _TitleAboveError(DataError):
+    """What was taken for the header is a title above it, so that no row can be read."""
 
 
 class _Table:
@@ -412,7 +420,8 @@ class _Table:
         seen: set[str] = set()
         for number, name in enumerate(names, start=1):
             if not name:
-                raise DataError(f"{place}: column {number} has no name in the header: {shortlist(names)}")
+                problem = f"{place}: column {number} has no name in the header: {shortlist(names)}"
+                raise DataError(f"{problem}; if the header is below, delete what is above it")
             if name in seen:
                 raise DataError(f"{place}: two columns of the header are named {excerpt(name)}")
             seen.add(name)
@@ -427,8 +436,10 @@ class _Table:
         if filled is not None or len(extra) > self._unnamed:
             columns, first = count(len(names), "column"), excerpt(extra[0] if filled is None else filled)
             fields = sum(isinstance(cell, str) and field_of(cell) is not None for cell in cells)
-            hint = "; if this is the header, delete what is above it" if fields > 1 else ""  # such as a title
-            raise DataError(f"{len(cells)} cells for {columns}; the first extra one is {first}{hint}")
+            problem = f"{len(cells)} cells for {columns}; the first extra one is {first}"
+            if fields > 1:
+                raise _TitleAboveError(f"{problem}; if this is the header, delete what is above it")
+            raise DataError(problem)
         if len(cells) < len(names):  # a cut file, or a line break in a cell without quotes
             lacking = excerpt(names[len(cells)])
             raise DataError(f"{count(len(cells), 'cell')} for {len(names)} columns; there is none for {lacking}")
