@@ -319,6 +319,11 @@ BROKEN = [
     ("d.json", '"text"', "must be a list of objects, not str: 'text'"),
     ("d.json", '{"cases": [{"input": "q"}]}', "must be a list of objects, or an object with one under data, samples"),
     (
+        "d.json",
+        '{"cases": [{"input": "q"}], "n": 1}',
+        "an object with cases, n; if the samples are in cases, name it data",
+    ),
+    (
         "d.jsonl",
         '{"id": "m", "role": "user", "content": {"parts": []}}',
         "line 1: each row is a message, and a sample is",

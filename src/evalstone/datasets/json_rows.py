@@ -13,7 +13,7 @@ from typing import Any
 from evalstone._core.display import escaped, excerpt, shortlist
 from evalstone._core.file_format import own_row
 from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
-from evalstone._core.guards import is_object
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.tables import LIST_NAMES, Refused, Rows, rows_in
 from evalstone.errors import DataError, of_another_type
@@ -103,7 +103,9 @@ def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
     rows = rows_in(value)
     if not value or (rows is None and not by_id and any(isinstance(item, list) for item in value.values())):
         expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
-        raise DataError(f"{expected}; it is an object with {shortlist(value) or 'nothing'}")
+        of_objects = [key for key, items in value.items() if is_array(items) and items and all(map(is_object, items))]
+        hint = f"; if the samples are in {of_objects[0]}, name it data" if len(of_objects) == 1 else ""
+        raise DataError(f"{expected}; it is an object with {shortlist(value) or 'nothing'}{hint}")
     yield from [("item 1", value)] if rows is None else rows
 
 
