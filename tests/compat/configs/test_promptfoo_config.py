@@ -370,6 +370,14 @@ def test_columns_of_a_csv_file_are_read_by_promptfoos_names(tmp_path: Path):
     assert second == {"input": "2"}
 
 
+def test_a_blank_variable_is_a_blank_input(tmp_path: Path):
+    project = made(
+        tmp_path, "prompts: ['Say {{it}}']\nproviders: openai:gpt-5.1\ntests: [{vars: {it: ''}}, {vars: {it: a}}]"
+    )
+    assert cases(project) == [{"input": ""}, {"input": "a"}]
+    assert settings(project)["target"]["prompt"] == "Say {input}"
+
+
 def test_prompts_without_variables_are_what_is_asked(tmp_path: Path):
     project = made(
         tmp_path, "prompts: [Say a., Say b.]\nproviders: openai:gpt-5.1\ntests: [{assert: [{type: is-json}]}]"

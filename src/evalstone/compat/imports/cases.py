@@ -42,13 +42,13 @@ def case_fields(values: Mapping[str, Any], *, fields: Collection[str] = CASE) ->
                 found["reference"] = text
                 used.add(name)
                 break
-    others = [name for name in known if name not in used]
+    others = {name: value for name, value in known.items() if name not in used}
     if "input" in fields and "input" not in found and others:
-        one = _field("input", known[others[0]]) if len(others) == 1 else None
-        found["input"] = one or json.dumps(storable({name: known[name] for name in others}), ensure_ascii=False)
-        if one is not None:
-            used.add(others[0])
-    found["metadata"] = metadata_of({name: known[name] for name in known if name not in used})
+        if len(others) == 1:
+            found["input"] = text_of(others.popitem()[1])
+        else:
+            found["input"] = json.dumps(storable(others), ensure_ascii=False)
+    found["metadata"] = metadata_of(others)
     return found
 
 
