@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
+
 import pytest
 
-from evalstone._core import spilled_texts, temporary
-from evalstone._core.spilled_texts import SpilledTexts
+from evalstone._core import spilled_texts
+from evalstone._core.spilled_texts import SpilledTexts, SpillFile
 from evalstone._core.temporary import TemporaryData
 from evalstone.errors import WriteError
 
@@ -15,7 +18,7 @@ TEXTS = [f"{n} é\u2028" * (n % 7) if n % 3 else "x" * n for n in range(500)]
 @pytest.mark.parametrize("room", [1, 700, 1 << 20])
 def test_texts_are_read_as_they_were_added(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
-    monkeypatch.setattr(temporary, "_WINDOW", 64)
+    monkeypatch.setattr(spilled_texts, "WINDOW", 64)
     texts = SpilledTexts("texts")
     for text in TEXTS[:200]:
         texts.append(text)
@@ -64,3 +67,44 @@ def test_a_full_disk_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WriteError, match="full"):
         texts.extend(["x" * (1 << 20), "last"])
     assert [texts[0], texts[2]] == ["kept", "last"]
+
+
+@pytest.mark.parametrize("room", [1, 700, 1 << 20])
+def test_lists_that_share_a_file_have_their_own_texts(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
+    monkeypatch.setattr(spilled_texts, "WINDOW", 64)
+    made, really = list[str](), TemporaryData.__init__
+
+    def counted(self: TemporaryData, what: str) -> None:
+        made.append(what)
+        really(self, what)
+
+    monkeypatch.setattr(TemporaryData, "__init__", counted)
+    file = SpillFile("rows")
+    lists = [SpilledTexts(f"{n}", file) for n in range(40)]
+    for number, text in enumerate(TEXTS):
+        for place, each in enumerate(lists):
+            if number % (place + 1) == 0:
+                each.append("" if place == 7 else text)
+    for place, each in enumerate(lists):
+        expected = TEXTS[:: place + 1]
+        assert list(each) == ([""] * len(expected) if place == 7 else expected)
+    assert made == (["rows"] if room < 1 << 20 else [])
+
+
+def test_lists_that_share_a_file_share_the_memory() -> None:
+    file = SpillFile("rows")
+    rooms = list[int]()
+    for number in (1, 16, 32, 10_000):
+        file.lists = number
+        rooms.append(file.room)
+    assert rooms == [1 << 20, 1 << 20, 1 << 19, 1 << 15]
+
+
+def test_too_many_open_files_are_no_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(**_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    with pytest.raises(WriteError, match=r"Too many open files\. Raise the limit: ulimit -n"):
+        TemporaryData("texts")

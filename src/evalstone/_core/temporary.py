@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
@@ -9,7 +10,7 @@ import weakref
 
 from evalstone.errors import WriteError
 
-_WINDOW = 1 << 17
+WINDOW = 1 << 17
 """The number of bytes to read at once."""
 
 
@@ -66,10 +67,11 @@ class TemporaryData:
         follows is read with them."""
         window, at = self._window  # read once: another thread may set it meanwhile
         if not at <= place <= at + len(window) - size:
-            self._window = window, at = self.read(place, max(size, _WINDOW)), place
+            self._window = window, at = self.read(place, max(size, WINDOW)), place
         return window[place - at : place - at + size]
 
     def _failure(self, error: OSError) -> WriteError:
         folder = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
         message = f"can't write {self._what} to a temporary file{folder}: {error.strerror or error}"
-        return WriteError(f"{message}. To use another folder, set TMPDIR")
+        hint = "Raise the limit: ulimit -n" if error.errno == errno.EMFILE else "To use another folder, set TMPDIR"
+        return WriteError(f"{message}. {hint}")

@@ -7,7 +7,7 @@ from typing import overload
 
 from evalstone._core.json import value_of
 from evalstone._core.redaction import redacted
-from evalstone._core.spilled_texts import SpilledTexts
+from evalstone._core.spilled_texts import SpilledTexts, SpillFile
 from evalstone.datasets.writing import plain_line
 from evalstone.results.columns import Columns
 from evalstone.results.stored_records import StoredRecords
@@ -59,9 +59,9 @@ class RecordLines(StoredRecords):
     columns: Their scores.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, file: SpillFile | None = None) -> None:
         self._columns = columns
-        self._lines = SpilledTexts("results")
+        self._lines = SpilledTexts("results", file)
 
     def extend(self, lines: Sequence[str]) -> None:
         """Add the lines of records (`record_line`). Raises WriteError if the disk is full."""

@@ -19,6 +19,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.run_ids import run_id
 from evalstone._core.sizes import MOST_SCALE
+from evalstone._core.spilled_texts import SpillFile
 from evalstone.compat.imports.checking import checked
 from evalstone.compat.imports.results import (
     MOST_METRICS,
@@ -110,6 +111,7 @@ class Building:
         self._notes: dict[Note, None] = {}
         self._system_notes: dict[str, dict[Note, None]] = {}
         self._printed: list[Printed] = []
+        self._file = SpillFile("imported rows")
         self._systems: dict[str, System] = {}
         self._spreads: dict[Metric, _Spread] = {}
         self._failure = ""
@@ -138,7 +140,7 @@ class Building:
         if (system := self._systems.get(row.system)) is None:
             if len(self._systems) == MOST_SYSTEMS:
                 raise DataError(f"{row.place}: more than {MOST_SYSTEMS:,} systems, of which each becomes a run")
-            system = self._systems[row.system] = System(row.system, row.dataset)
+            system = self._systems[row.system] = System(row.system, row.dataset, self._file)
         if row.answer is None and not self._failure and isinstance(row.problem, Failed):
             self._failure = excerpt(row.problem.error)
         of_others = None if row.problem is None or row.only_scores else StoredResult.without_score(row.problem)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from evalstone._core.display import excerpt
 from evalstone._core.json import encoder, text_hash, value_of
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
-from evalstone._core.spilled_texts import SpilledTexts
+from evalstone._core.spilled_texts import SpilledTexts, SpillFile
 from evalstone.compat.imports.checking import MetricNumbers, RunNumbers
 from evalstone.compat.imports.results import Row, failed
 from evalstone.datasets.blocks import SpooledSamples
@@ -103,15 +103,17 @@ def _results_in(text: str) -> tuple[StoredResult | None, dict[str, StoredResult]
 class System:
     """The rows of one system, in the order of the file."""
 
-    def __init__(self, identity: str, dataset: str) -> None:
+    def __init__(self, identity: str, dataset: str, file: SpillFile) -> None:
         self.identity, self.dataset = identity, dataset
-        self.cases = SpilledTexts("cases")
+        self.file = file
+        """Where they are written."""
+        self.cases = SpilledTexts("cases", file)
         """The cases as texts, as `_case_text` makes them."""
-        self.answered = SpilledTexts("samples")
+        self.answered = SpilledTexts("samples", file)
         """By row, what the line of the sample has with the answer (`sample_content`); "" without an answer."""
-        self.replies = SpilledTexts("answers")
+        self.replies = SpilledTexts("answers", file)
         """By row, the answer as the ledger has it; "" without one."""
-        self.scores = SpilledTexts("scores")
+        self.scores = SpilledTexts("scores", file)
         """By row, its `results_text`."""
         self.case_of, self.trial_of, self.seconds = array("q"), array("q"), array("d")
         """By row, the number of the case, that of the trial from 1, and the seconds of the answer."""
@@ -240,7 +242,7 @@ class SystemRun:
         self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
         signatures = [info.signature for info in infos.values()]
         self._columns = Columns(signatures, number)
-        self._records = RecordLines(self._columns)
+        self._records = RecordLines(self._columns, system.file)
         titles = scorer_titles([*infos.values()])
         self._builders = {number: SummaryBuilder(info, system.metrics[number]) for number, info in infos.items()}
         self._scorers = [
