@@ -1391,8 +1391,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "weights of assertions are left out",
         "src/evalstone/compat/imports/promptfoo.py",
-        "value = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)",
-        "value = sum(values) / len(values)",
+        "return sum(weight * score for weight, score in zip(weights, scores, strict=True)) / sum(weights)",
+        "return sum(scores) / len(scores)",
         ("tests/compat/imports/test_promptfoo.py",),
     ),
     Mutant(
