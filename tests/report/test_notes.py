@@ -138,6 +138,10 @@ SAID: tuple[tuple[Note, str], ...] = (
         "2 files of t with means only are left out, since samples are needed: a.json and b.json.",
     ),
     (
+        note("systems_left_out", "caution", systems=2, what="a and b"),
+        "2 systems without scores are left out: a and b.",
+    ),
+    (
         note("parts_left_out", "caution", parts=1, what="math (0.3.9): it has no results"),
         "1 part of the folder is left out: math (0.3.9): it has no results.",
     ),

@@ -503,6 +503,9 @@ NOTES: Mapping[str, Row] = {
     "parts_left_out": lambda note, _: (
         f"{count(note['parts'], 'part')} of the folder {_be(note['parts'])} left out: {safe(note['what'], LONG)}"
     ),
+    "systems_left_out": lambda note, _: (
+        f"{count(note['systems'], 'system')} without scores {_be(note['systems'])} left out: {safe(note['what'], LONG)}"
+    ),
     "printed_uncompared": lambda note, _: (
         f"{note['tool']} printed numbers that aren't compared with those here: {safe(note['what'], LONG)}"
     ),

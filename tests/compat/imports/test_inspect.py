@@ -257,6 +257,25 @@ def test_a_folder_has_a_run_for_each_model_of_a_task(tmp_path: Path) -> None:
     assert [len(printed(run, "eval_unfinished")) for run in found] == [0, 0, 0, 1]
 
 
+def test_a_log_without_scores_beside_others_is_left_out_and_named(tmp_path: Path) -> None:
+    def crashed(log: dict[str, Any]) -> None:
+        log["eval"]["model"] = "a"
+        log |= {"status": "error", "error": {"message": "rate limit"}, "results": None, "samples": []}
+
+    def cancelled(log: dict[str, Any]) -> None:
+        log["eval"] |= {"model": "b", "scorers": []}
+        log |= {"status": "cancelled", "results": None}
+        for each in log["samples"]:
+            each |= {"scores": None, "error": None}
+
+    for number, change in enumerate((crashed, cancelled, lambda log: None)):
+        changed(tmp_path, change, f"2026-11-28T05-27-0{number}-00-00_capitals_x.json")
+    (run,) = import_results(tmp_path, ledger=None)
+    assert run.target is not None
+    assert run.target.identity == TWO["eval"]["model"]
+    assert note("systems_left_out", "caution", systems=2, what="b, a") in run.notes
+
+
 def test_a_folder_of_several_tasks_gives_the_runs_that_their_logs_give_alone(tmp_path: Path) -> None:
     def one(log: dict[str, Any]) -> None:
         log["eval"] |= {"task": "rivers", "model": "a"}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, shortlist
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.run_ids import run_id
@@ -191,7 +191,7 @@ class Building:
         return list(dict.fromkeys(metric.name for metric in self._spreads))
 
     def built(self, *, name: str = "", tags: tuple[str, ...] = ()) -> list[Built]:
-        """The run of each system.
+        """The run of each system that has scores.
 
         Raises:
             DataError: The file has no row, or no score, or too many of them.
@@ -208,7 +208,9 @@ class Building:
             if metric not in names:
                 raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
         infos = [self._info(spread) for spread in self._spreads.values()]
-        of_systems = [SystemRun(system, {n: infos[n] for n in system.metrics}, self.tool) for system in self._ordered()]
+        scored = [system for system in self._ordered() if system.metrics]
+        self._note_left_out(scored)
+        of_systems = [SystemRun(system, {n: infos[n] for n in system.metrics}, self.tool) for system in scored]
         contents = [each.content() for each in of_systems]
         checks = list(checked(self.tool, [content.numbers for content in contents], self._printed))
         runs: list[Built] = []
@@ -216,6 +218,15 @@ class Building:
             notes = [check for system, check in checks if system in (None, each.system.identity)]
             runs.append(self._built(each, content, notes, name, tags))
         return runs
+
+    def _note_left_out(self, scored: Iterable[System]) -> None:
+        """Note the systems of which there are no scores, as of an evaluation that crashed: they have no run."""
+        names = dict.fromkeys((*self._systems, *self._abouts, *self._system_notes))
+        for system in scored:
+            names.pop(system.identity, None)
+        if names:
+            what = shortlist(name or "unnamed system" for name in names)
+            self._notes.setdefault(note("systems_left_out", "caution", systems=len(names), what=what))
 
     def _ordered(self) -> list[System]:
         """The systems as the file lists them, then those that it doesn't list."""
