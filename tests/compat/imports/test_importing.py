@@ -86,6 +86,13 @@ def test_a_metric_that_a_row_lacks_is_undefined_for_its_case() -> None:
     assert (run["nice"].info.tool_threshold, run["good"].info.tool_threshold) == (0.5, None)
 
 
+def test_a_threshold_that_no_score_can_have_is_none() -> None:
+    late = Metric("late", scale=1, threshold=3000)
+    (run,) = runs_of(*(row(n, scores={late: Result.of(1)}) for n in (0, 0)))
+    assert run["late"].info.tool_threshold is None
+    assert run.reliability("late")[0].always == 1
+
+
 def test_the_failure_of_a_system_is_that_of_every_metric_that_the_row_doesnt_name() -> None:
     down = failed("TargetFailed", "HTTP 503")
     (run,) = runs_of(row(0), row(1, answer=None, problem=down, scores={}))

@@ -201,6 +201,16 @@ def test_a_set_of_assertions_is_a_metric_beside_those_in_it(tmp_path: Path, runs
     assert [records(other[1], name, "France")[0].value for name in ("form", "regex", "is-json")] == [0.5, 1, 0]
 
 
+@pytest.mark.parametrize("type", ["latency", "cost", "levenshtein", "perplexity", "not-similar"])
+def test_a_limit_of_what_is_measured_is_no_threshold_of_the_score(tmp_path: Path, type: str) -> None:
+    def change(row: dict[str, Any]) -> None:
+        for component in components(row):
+            if component.get("assertion", {}).get("type") == "llm-rubric":
+                component["assertion"] |= {"type": type, "threshold": 0.002}
+
+    assert imported(tmp_path / "r.json", changed(change))[1][type].info.tool_threshold is None
+
+
 def test_thresholds_and_scales_are_those_of_the_assertions(runs: ImportedRuns) -> None:
     small = runs[1]
     assert (small["llm-rubric"].info.tool_threshold, small["llm-rubric"].info.scale) == (0.5, 1)

@@ -242,6 +242,7 @@ class Building:
             if power:
                 values = {"tool": self.tool, "highest": spread.highest, "scale": scale}
                 self._notes.setdefault(note("scale_assumed", "caution", metric.name, **values))
+        possible = metric.threshold is not None and 0 <= metric.threshold <= scale
         settings = ", ".join(f"{key}={value}" for key, value in metric.settings)
         inner = "; ".join(filter(None, (settings, f"{self.tool}=={_as_version(self.about.version)}")))
         return ScorerInfo(
@@ -251,7 +252,7 @@ class Building:
             lower_is_better=metric.lower_is_better,
             description=metric.description,
             tool=self._tool_and_version,
-            tool_threshold=metric.threshold if spread.same_threshold else None,
+            tool_threshold=metric.threshold if possible and spread.same_threshold else None,
         )
 
     def _built(

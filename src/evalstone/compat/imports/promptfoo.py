@@ -83,6 +83,8 @@ BOUNDED = frozenset(
     )
 )
 """The other types whose score is between 0 and 1."""
+LIMITS = frozenset(("cost", "latency", "levenshtein", "perplexity"))
+"""The types whose threshold is of what they measure, such as milliseconds, and not of the score."""
 FREE = frozenset(
     ("javascript", "python", "ruby", "webhook", "similar", "similar:cosine", "similar:dot", "similar:euclidean")
 )
@@ -571,12 +573,18 @@ def _component(item: dict[str, Any], test: Mapping[str, Any], variables: Mapping
         data=item,
         type=text_in(assertion, "type") or SET,
         metric=_rendered(assertion.get("metric"), variables),
-        threshold=number_in(assertion, "threshold"),
+        threshold=_threshold(assertion),
         weight=1.0 if weight is None else weight,
         only_metric=assertion.get("metricOnly") is True,
         judge=_judge(assertion, test),
         failure=_failure(item),
     )
+
+
+def _threshold(assertion: Mapping[str, Any]) -> float | None:
+    """The score from which on an assertion passes, if its threshold is one of the score."""
+    of = text_in(assertion, "type")
+    return None if of in LIMITS or of.startswith("not-") else number_in(assertion, "threshold")
 
 
 def _failure(item: Mapping[str, Any]) -> Failed | None:
