@@ -18,7 +18,7 @@ import pytest
 import evalstone as es
 from bench.imports import MAKERS
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
-from evalstone.compat.imports import systems
+from evalstone.compat.imports import reading, systems
 from evalstone.compat.imports.building import Building, write_to_ledger
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
 from evalstone.compat.imports.reading import Source, reader_for
@@ -444,6 +444,16 @@ def test_a_folder_that_should_be_a_file_is_refused_with_its_name(tmp_path: Path,
 def test_a_folder_of_nothing_known_is_refused_with_what_folders_are_known(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "a")
     with pytest.raises(DataError, match=r"a.txt\). Known: deepeval folder .*, inspect folder \(\*.eval\), lm-eval"):
+        import_results(tmp_path, ledger=None)
+
+
+def test_a_folder_of_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.eval").write_bytes((FIXTURE.parents[1] / "inspect" / "two.eval").read_bytes())
+    monkeypatch.setattr(reading, "MOST_FILES", 3)
+    assert reading.tool_of(tmp_path) == "inspect"
+    monkeypatch.setattr(reading, "MOST_FILES", 2)
+    with pytest.raises(DataError, match="has more than 2 files; name the folder of the results"):
         import_results(tmp_path, ledger=None)
 
 

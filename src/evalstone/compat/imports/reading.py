@@ -33,6 +33,8 @@ from evalstone.errors import ConfigError, DataError, unknown
 
 MODULES = ("promptfoo", "deepeval", "inspect", "lm_eval", "ragas", "openai_evals", "mlflow", "phoenix", "langsmith")
 """The modules of the readers, by the name of the tool with underscores. Each has a `READER`."""
+MOST_FILES = 100_000
+"""The most files of a folder."""
 _BEGINNING = 1 << 18
 """The bytes of a file that recognition looks at."""
 _TABLES = (".csv", ".tsv")
@@ -294,7 +296,12 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
     """
     try:
         if path.is_dir():
-            names = frozenset(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+            files = (str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+            names = frozenset(itertools.islice(files, MOST_FILES + 1))
+            if len(names) > MOST_FILES:
+                raise DataError(
+                    f"{named(str(path))} has more than {MOST_FILES:,} files; name the folder of the results"
+                )
             return Head(path, is_folder=True, names=names)
         with Location.of(str(path)).open() as file:
             start = file.read(_BEGINNING)
@@ -302,7 +309,7 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
             start = "".join(_pieces(path, encoding)).encode()
             encoding = None
     except OSError as error:
-        raise DataError(f"{named(str(path))} cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{named(str(error.filename or path))} cannot be read: {error.strerror or error}") from None
     own, mark = encoding_of(start)
     text, kind = start[mark:].decode(encoding or own, "replace").lstrip(), kind_of(path.name)[0]
     if text.startswith(("{", "[")):
