@@ -216,6 +216,7 @@ FILLED = "with files, references and variables filled in, its tests have more th
             marks=pytest.mark.slow,
         ),
         ("tests: file://pipe.yaml", "line 3: pipe.yaml is no file"),
+        (f"tests: file://{'x' * 300}.yaml", "xxx.yaml can't be read: File name too long"),
         pytest.param(
             f"tests: file://{'*/' * 30}none.yaml",
             "can't be followed: it leads through too many folders",
@@ -334,13 +335,18 @@ providers:
 - {id: openai:gpt-5.1, label: first, config: {tools: [a], temperature: 1}}
 - {id: openai:gpt-5.1, label: second, config: {tools: [b], temperature: 1}}
 - {id: openai:gpt-5.1, label: third, config: {temperature: 0}}
+- {id: openai:gpt-5.1, label: fourth, config: {temperature: 0, headers: {X-Variant: a, Authorization: '{{env.A}}'}}}
+- {id: openai:gpt-5.1, label: fifth, config: {temperature: 0, headers: {X-Variant: b, Authorization: '{{env.A}}'}}}
+- {id: openai:gpt-5.1, label: sixth, config: {temperature: 0, headers: {X-Variant: b, Authorization: '{{env.B}}'}}}
 tests: [{vars: {q: Why?}}]
 """,
     )
-    assert [target["name"] for target in settings(project)["experiment"]["targets"]] == ["first", "third"]
-    assert "the provider second: with what is taken over of it, it is the same as first, which is asked once" in (
-        project.gaps
-    )
+    assert [target["name"] for target in settings(project)["experiment"]["targets"]] == [
+        "first", "third", "fourth", "fifth",
+    ]  # fmt: skip
+    for one, other in (("second", "first"), ("sixth", "fifth")):
+        why = f"the provider {one}: with what is taken over of it, it is the same as {other}, which is asked once"
+        assert why in project.gaps
 
 
 def test_products_of_variables_are_limited_before_they_are_made(tmp_path: Path):

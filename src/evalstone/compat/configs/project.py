@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone._core.project_files import CONFIG, RESULTS
+from evalstone._core.redaction import is_credential
 from evalstone.compat.configs.assertions import COMPARABLE, SCORERS, Assertions, Converted
 from evalstone.compat.configs.nunjucks import (
     VALUE,
@@ -227,10 +228,12 @@ class _Making:
 
     def _targets(self, prompts: Sequence[_Target]) -> list[dict[str, Any]]:
         targets: list[dict[str, Any]] = []
+        known: dict[str, str] = {}
+        """The names of the targets by what makes them another one."""
         if (number := len(self.config.providers) * len(prompts)) > MOST_TARGETS:
             raise DataError(
                 f"{self.files.config}: {number:,} targets, one for each provider and prompt; at most {MOST_TARGETS:,} "
-                f"are read"
+                "are read"
             )
         for provider in self.config.providers:
             place = f"line {provider['line']}"
@@ -253,12 +256,12 @@ class _Making:
                 if made is not None:
                     label = as_text(provider.get("label")) or identity
                     name = " · ".join(filter(None, (label, prompt.label if len(prompts) > 1 else "")))
-                    same = next((each["name"] for each in targets if _distinct(each) == _distinct(made)), None)
-                    if same is not None:
+                    if (same := known.get(distinct := _distinct(made))) is not None:
                         why = f"with what is taken over of it, it is the same as {same}, which is asked once"
                         self.gaps.add(f"the provider {name}", why, place)
                         continue
-                    targets.append({"name": _unique(" ".join(name.split())[:80], targets), **made})
+                    known[distinct] = _unique(" ".join(name.split())[:80], known.values())
+                    targets.append({"name": known[distinct], **made})
         return targets
 
     def _outputs(self) -> None:
@@ -446,13 +449,14 @@ def _graders(assertions: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _distinct(target: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a target another one: two that only differ in the rest are one system."""
-    return {name: value for name, value in target.items() if name not in ("name", "api_key", "headers")}
+def _distinct(target: Mapping[str, Any]) -> str:
+    """What makes a target another one: two that only differ in their keys are one system."""
+    others = {name: value for name, value in target.items() if name not in ("api_key", "headers")}
+    headers = {name: text for name, text in target.get("headers", {}).items() if not is_credential(name)}
+    return json.dumps({**others, "headers": headers}, sort_keys=True)
 
 
-def _unique(name: str, targets: Sequence[Mapping[str, Any]]) -> str:
-    taken = {each["name"] for each in targets}
+def _unique(name: str, taken: Collection[str]) -> str:
     number, first = 1, name
     while name in taken:
         number += 1
