@@ -21,6 +21,7 @@ from evalstone.errors import DataError, MissingDependency
         }),
         ("a: '1'\nb: !!str 1\nc: |\n  1\nd: \"true\"", {"a": "1", "b": "1", "c": "1\n", "d": "true"}),
         (r'{"a": "x\ud83d\ude00\ud83c\udf89 \\ud83d\\ude00 \u00e9"}', {"a": "x\U0001f600\U0001f389 \\ud83d\\ude00 é"}),
+        ('a: |\n  {"b": "\\ud83d\\ude00"}', {"a": '{"b": "\U0001f600"}'}),
         ("{q: Why?, 1: a}", {"q": "Why?", "1": "a"}),
         ("x: &x {a: 1, b: 2}\ny: {<<: *x, b: 3}\nz: {<<: [{a: 5}, *x]}", {
             "x": {"a": 1, "b": 2}, "y": {"a": 1, "b": 3}, "z": {"a": 5, "b": 2},

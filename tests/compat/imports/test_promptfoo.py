@@ -472,3 +472,14 @@ def test_a_sum_of_assertions_of_one_name_is_a_mean_here(tmp_path: Path, kinds: t
         row["namedScores"] = {"safe": 0.5}
 
     assert {run.mean("safe") for run in imported(tmp_path / "r.json", changed(weigh))} == {0.5}
+
+
+def test_scores_of_one_name_that_add_up_to_no_number_are_refused_one_by_one(tmp_path: Path) -> None:
+    component = {"pass": True, "score": 1e308, "assertion": {"type": "javascript", "metric": "huge"}}
+    graded = {"pass": True, "score": 1, "componentResults": [component, component]}
+
+    def change(row: dict[str, Any]) -> None:
+        row |= {"failureReason": 0, "gradingResult": graded, "namedScores": {"huge": 1e308}}
+
+    for run in imported(tmp_path / "r.json", changed(change)):
+        assert (run["huge"].n_failed, run["huge"].n_score) == (8, 0)

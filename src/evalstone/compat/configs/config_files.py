@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.display import quoted
-from evalstone._core.files import file_text
+from evalstone._core.files import file_text, is_file, is_folder
 from evalstone.compat.configs.nunjucks import Room
 from evalstone.compat.configs.yaml_files import read_yaml
 from evalstone.errors import ConfigError, DataError
@@ -110,7 +110,7 @@ class ConfigFiles:
 
     def text(self, path: Path, line: int | None) -> str:
         """The text of a file. Raises DataError if it can't be read."""
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if os.path.exists(path) and not is_file(path) and not is_folder(path):  # noqa: PTH110 - also for impossible names
             raise DataError(f"{self.place(line)}{self.shown(path)} is no file")  # a pipe may never end
         try:
             text = file_text(path)

@@ -111,9 +111,8 @@ def read_yaml(text: str, place: str) -> Any:
 
 
 def _whole(pair: re.Match[str]) -> str:
-    """The escape of a character that is escaped as a pair."""
-    number = 0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00
-    return f"{pair[1]}\\U{number:08x}"
+    """The character that is escaped as a pair. JSON within the text of a YAML file stays JSON with it."""
+    return pair[1] + chr(0x10000 + ((int(pair[2], 16) - 0xD800) << 10) + int(pair[3], 16) - 0xDC00)
 
 
 def _library() -> Any:

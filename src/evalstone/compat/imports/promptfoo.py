@@ -499,7 +499,7 @@ def _weighted_mean(of: list[_Component]) -> object:
 def _mean_of(name: str, score: object, of: list[_Component], grading: Mapping[str, Any]) -> object:
     """The score of a named metric: the mean of its assertions. Versions without weights have their sum."""
     scores = [number for each in of if (number := number_in(each.data, "score")) is not None]
-    value, total = finite(score), math.fsum(scores)
+    value, total = finite(score), sum(scores)
     if value is None or len(scores) < max(2, len(of)) or name in object_in(grading, "namedScoreWeights"):
         return score
     return total / len(of) if math.isclose(value, total, abs_tol=1e-9) else score
