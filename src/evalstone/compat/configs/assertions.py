@@ -140,7 +140,7 @@ class Assertions:
             kept["weight"] = weight
         if isinstance(metric, str) and metric.strip():
             try:
-                kept["label"] = rendered(metric, self.variables, self.files.room)
+                kept["label"] = rendered(metric, self.variables, self.files.limit)
             except UnsupportedTemplate:
                 kept["label"] = metric
         return kept
@@ -153,12 +153,12 @@ class Assertions:
             path = self.files.path(value, self.line)
             if path.suffix.lower() in DATA:
                 return self.files.data(path, self.line)
-            return rendered(self.files.text(path, self.line).strip(), self.variables, self.files.room)
+            return rendered(self.files.text(path, self.line).strip(), self.variables, self.files.limit)
         return self._filled(value)
 
     def _filled(self, value: Any) -> Any:
         if isinstance(value, str):
-            return rendered(value, self.variables, self.files.room)
+            return rendered(value, self.variables, self.files.limit)
         if is_array(value):
             return [self._filled(each) for each in value]
         if is_object(value):

@@ -15,7 +15,7 @@ from typing import Any
 
 from evalstone._core.display import quoted
 from evalstone._core.files import file_text, is_file, is_folder
-from evalstone.compat.configs.nunjucks import Room
+from evalstone.compat.configs.nunjucks import TextLimit
 from evalstone.compat.configs.yaml_files import read_yaml
 from evalstone.errors import ConfigError, DataError
 
@@ -49,9 +49,9 @@ class ConfigFiles:
     config: Path
 
     @cached_property
-    def room(self) -> Room:
-        """What its tests may still have."""
-        return Room(str(self.config))
+    def limit(self) -> TextLimit:
+        """That of the texts of its tests."""
+        return TextLimit(str(self.config))
 
     @cached_property
     def folder(self) -> Path:
@@ -118,7 +118,7 @@ class ConfigFiles:
             raise DataError(f"{self.place(line)}{self.shown(path)} can't be read: {error.strerror or error}") from None
         except ConfigError as error:
             raise DataError("" if path == self.config else self.place(line), error) from None
-        self.room.take(len(text))
+        self.limit.count(len(text))
         return text
 
     def data(self, path: Path, line: int | None) -> Any:

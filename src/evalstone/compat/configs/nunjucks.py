@@ -27,16 +27,17 @@ class UnsupportedTemplate(Exception):
 
 
 @dataclass
-class Room:
-    """How many characters the tests of a configuration may still have, with everything written out that they share: a
-    few templates and files could fill the memory."""
+class TextLimit:
+    """A limit on the characters of a configuration's tests, with everything written out that they share: a few
+    templates and files could fill the memory."""
 
     config: str
     """The name of the configuration, for errors."""
     left: int = MOST_TEXT
+    """How many there may still be."""
 
-    def take(self, size: int) -> None:
-        """Take characters. Raises DataError if there is no room for them."""
+    def count(self, size: int) -> None:
+        """Count characters. Raises DataError if these are too many."""
         self.left -= size
         if self.left < 0:
             raise DataError(
@@ -44,19 +45,19 @@ class Room:
                 f"{MOST_TEXT:,} characters"
             )
 
-    def take_value(self, value: Any) -> None:
-        """Take the characters of a value and of all in it. Raises as `take` does."""
+    def count_value(self, value: Any) -> None:
+        """Count the characters of a value and of all in it. Raises as `count` does."""
         if isinstance(value, str):
-            self.take(len(value))
+            self.count(len(value))
             return
-        self.take(VALUE)
+        self.count(VALUE)
         if is_object(value):
             for name, inner in value.items():
-                self.take(len(name))
-                self.take_value(inner)
+                self.count(len(name))
+                self.count_value(inner)
         elif is_array(value):
             for inner in value:
-                self.take_value(inner)
+                self.count_value(inner)
 
 
 def names_in(template: str) -> list[str]:
@@ -85,14 +86,14 @@ def _marks(template: str) -> Iterator[str]:
             yield template[opening.start() : at]
 
 
-def rendered(template: str, variables: Mapping[str, Any], room: Room) -> str:
-    """The text of a template. A name without a value is empty. Raises UnsupportedTemplate, and as `Room.take` does."""
-    room.take(len(template))
+def rendered(template: str, variables: Mapping[str, Any], limit: TextLimit) -> str:
+    """The text of a template. A name without a value is empty. Raises UnsupportedTemplate, and as `TextLimit.count` does."""
+    limit.count(len(template))
     names_in(template)
 
     def filled(match: re.Match[str]) -> str:
         text = written(value_of(match[1], variables))
-        room.take(len(text) + VALUE)
+        limit.count(len(text) + VALUE)
         return text
 
     return _NAME.sub(filled, template)

@@ -151,7 +151,7 @@ class _Making:
         entry = as_metadata(own)
         for value, case in zip(values, self.cases, strict=True):
             if not is_input:
-                self.files.room.take_value(value)
+                self.files.limit.count_value(value)
                 case["metadata"][entry] = storable(value) if isinstance(value, str | dict) else written(value)
         self.placeholders[name] = "input" if is_input else f"metadata.{entry}" + (f".{path}" if path else "")
         return self.placeholders[name]
@@ -269,7 +269,7 @@ class _Making:
         prompts = self.config.prompts
         for test, case in zip(self.config.tests, self.cases, strict=True):
             try:
-                case["output"] = rendered(prompts[0].text, test.variables, self.files.room)
+                case["output"] = rendered(prompts[0].text, test.variables, self.files.limit)
             except UnsupportedTemplate:
                 return  # the gap of the prompt says it
 
@@ -386,7 +386,7 @@ def _ask_constant_prompts(config: Config) -> None:
         raise DataError(
             f"{config.files.config}: {number:,} tests, one for each prompt; at most {MOST_TESTS:,} are read"
         )
-    config.files.room.take(len(config.tests) * sum(len(prompt.text) + VALUE for prompt in config.prompts))
+    config.files.limit.count(len(config.tests) * sum(len(prompt.text) + VALUE for prompt in config.prompts))
     config.tests[:] = [
         replace(
             test,

@@ -477,7 +477,7 @@ class _Reading:
             self.gaps.add("options.repeat", "trials are for all samples: trials = N, or --trials N", place)
         shared = [assertions, _table_in(default, "metadata"), _table_in(test, "metadata"), output, options]
         for values in product(*choices.values()):
-            self.files.room.take_value([*values, shared])
+            self.files.limit.count_value([*values, shared])
             yield Test(
                 place=place,
                 line=line,
@@ -561,7 +561,7 @@ class _Reading:
             while isinstance(value, str) and ("{{" in value or "{%" in value) and rounds < _MOST_ROUNDS:
                 rounds += 1
                 try:
-                    new = rendered(value, values, self.files.room)
+                    new = rendered(value, values, self.files.limit)
                 except UnsupportedTemplate as error:
                     self.gaps.add(f"the variable {name}", f"it has a template with more than a name: {error}", place)
                     break
