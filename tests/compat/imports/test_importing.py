@@ -133,10 +133,10 @@ def test_outcomes_of_which_a_file_has_nearly_none_are_refused_before_they_are_ma
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(systems, "MOST_SPARSE", 100)
-    with pytest.raises(DataError, match=r"^1 cases, 101 trials and 1 metrics are 101 outcomes, .* has only 1$"):
+    with pytest.raises(DataError, match=r"^1 case, 101 trials and 1 metric make 101 outcomes, .* has only 1$"):
         runs_of(row(0, trial=101))
     each = [row(number, scores={Metric(f"m{number}"): Result.of(1)}) for number in range(21)]
-    with pytest.raises(DataError, match=r"^21 cases, 1 trials and 21 metrics are 441 outcomes, .* has only 21$"):
+    with pytest.raises(DataError, match=r"^21 cases, 1 trial and 21 metrics make 441 outcomes, .* has only 21$"):
         runs_of(*each)
     assert len(runs_of(*each[:20])) == 1
     down = failed("TargetFailed", "HTTP 503")

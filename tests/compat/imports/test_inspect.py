@@ -7,6 +7,7 @@ import copy
 import json
 import math
 import statistics
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -426,3 +427,18 @@ def test_scores_that_no_scale_can_hold_are_left_out_of_what_is_compared(tmp_path
     run = imported(changed(tmp_path, change))
     assert run["words"].n_failed
     assert run["words"].info.scale == 1e100
+
+
+def test_a_member_that_is_too_long_is_refused_before_it_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"task": "t"}, "filler": "x" * 30_000_000}))
+    monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "2")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"log.eval: header.json: the document is longer than 2 MB"):
+            imported(tmp_path / "log.eval")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()

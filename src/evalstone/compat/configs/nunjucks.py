@@ -87,7 +87,10 @@ def _marks(template: str) -> Iterator[str]:
 
 
 def rendered(template: str, variables: Mapping[str, Any], limit: TextLimit) -> str:
-    """The text of a template. A name without a value is empty. Raises UnsupportedTemplate, and as `TextLimit.count` does."""
+    """The text of a template. A name without a value is empty.
+
+    Raises UnsupportedTemplate, and as `TextLimit.count` does.
+    """
     limit.count(len(template))
     names_in(template)
 

@@ -157,13 +157,14 @@ def _document(folder: Folder, document: JsonDocument) -> Iterator[Event]:
 
 
 def _value(archive: Archive, entry: Entry) -> Any:
-    """The value of a member."""
-    limit = row_limit()
+    """The value of a member. Raises DataError for one that is no JSON, or too long for memory."""
+    limit, size, pieces = row_limit(), 0, list[str]()
     try:
-        text = "".join(archive.text(entry))
-        if len(text) > limit:
-            raise too_long(entry.name)
-        return parse_json(text, limit=limit)
+        for piece in archive.text(entry):
+            pieces.append(piece)
+            if (size := size + len(piece)) > limit:
+                raise too_long("the document")
+        return parse_json("".join(pieces), limit=limit)
     except DataError as error:
         raise DataError(f"{entry.name}: ", error) from None
 

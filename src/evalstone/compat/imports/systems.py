@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import count, excerpt
 from evalstone._core.json import encoder, text_hash, value_of
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
 from evalstone._core.spilled_texts import SpilledTexts, SpillFile
@@ -234,8 +234,8 @@ class SystemRun:
         present = system.results + system.unanswered * len(infos)
         if outcomes > max(MOST_SPARSE, present * _MOST_SHARES):
             raise DataError(
-                f"{len(system.trials):,} cases, {self.trials:,} trials and {len(infos):,} metrics are {outcomes:,} "
-                f"outcomes, of which the file has only {present:,}"
+                f"{count(len(system.trials), 'case')}, {count(self.trials, 'trial')} and {count(len(infos), 'metric')} "
+                f"make {count(outcomes, 'outcome')}, of which the file has only {present:,}"
             )
         self.missing = number - len(system.case_of)
         self._version = Version()
