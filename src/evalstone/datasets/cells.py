@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.display import shortlist
-from evalstone._core.front_ends import Setting
+from evalstone._core.front_ends import Hint, Setting
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.json import finite
 from evalstone._core.literals import written_value
@@ -308,7 +308,7 @@ def _text_of_values(value: dict[str, Any], keys: Mapping[str, str], field: str, 
     if not readable:
         raise DataError(problem)
     chosen = min(readable, key=lambda key: _doubt(value[key]))
-    raise DataError(problem, "; choose one of these with ", Setting("map", {field: f"{column}.{chosen}"}))
+    raise DataError(problem, Hint.of("; choose one of these with ", Setting("map", {field: f"{column}.{chosen}"})))
 
 
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
-from evalstone._core.front_ends import Setting
+from evalstone._core.front_ends import Hint, Setting
 from evalstone._core.guards import is_array, is_list, is_mapping, is_object
 from evalstone._core.literals import written_value
 from evalstone._core.names import normal
@@ -302,10 +302,13 @@ class Columns:
             rival = next((other for other in columns[1:] if cells[other] != cells[column]), None)
             if rival is not None:
                 raise DataError(
-                    f"columns {column!r} and {rival!r} both claim {field}, and differ; decide with ",
-                    Setting("map", {field: named(column)}),
-                    " or ",
-                    Setting("map", {field: named(rival)}),
+                    f"columns {column!r} and {rival!r} both claim {field}, and differ",
+                    Hint.of(
+                        "; decide with ",
+                        Setting("map", {field: named(column)}),
+                        " or ",
+                        Setting("map", {field: named(rival)}),
+                    ),
                 )
         return chosen
 

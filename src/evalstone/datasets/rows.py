@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from evalstone._core.display import excerpt, named
 from evalstone._core.file_format import SampleRow
-from evalstone._core.front_ends import Setting, WordingPart
+from evalstone._core.front_ends import Hint, Setting
 from evalstone._core.guards import is_array, is_list, is_mapping, is_object, is_texts
 from evalstone._core.names import normal
 from evalstone.agents.formats.calls import read_call
@@ -433,12 +433,12 @@ class RowReader:
         try:
             return read(cell)
         except ConfigError as error:
-            hint: tuple[WordingPart, ...] = ()
+            hint: tuple[Hint, ...] = ()
             own = cell.column == field
             if field == "input" and isinstance(cell.value, list):
-                hint = " (turns of a conversation: ", Setting("map", {"turns": named(cell.column)}), ")"
+                hint = (Hint.of(" (turns of a conversation: ", Setting("map", {"turns": named(cell.column)}), ")"),)
             elif not own and field not in self.columns.mapping:
-                hint = " (to leave the column out: ", Setting("map", {field: ""}), ")"
+                hint = (Hint.of(" (to leave the column out: ", Setting("map", {field: ""}), ")"),)
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
             of_field = DataError(f"{name} ", error, hint)
             of_field.field = of_field.field or field

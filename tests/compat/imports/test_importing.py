@@ -17,7 +17,7 @@ import pytest
 
 import evalstone as es
 from bench.imports import MAKERS
-from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results
+from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results, load
 from evalstone.compat.imports import reading, systems
 from evalstone.compat.imports.building import Building, write_to_ledger
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
@@ -453,8 +453,22 @@ def test_a_folder_of_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(reading, "MOST_FILES", 3)
     assert reading.tool_of(tmp_path) == "inspect"
     monkeypatch.setattr(reading, "MOST_FILES", 2)
-    with pytest.raises(DataError, match="has more than 2 files; name the folder of the results"):
+    with pytest.raises(DataError, match=r"a_folder_of_many.*: more than 2 files; name the folder of the results"):
         import_results(tmp_path, ledger=None)
+
+
+def test_errors_name_the_file_and_no_settings_that_an_import_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text('user_input,response,retrieved_contexts,faithfulness\nq,a,"' + "[" * 3_000 + '",0.5\n', "utf-8")
+    said = "r.csv: line 2: column 'retrieved_contexts', read as context, "
+    with pytest.raises(DataError, match=re.escape(said)) as error:
+        import_results(path, ledger=None)
+    assert "map" not in str(error.value)
+    with pytest.raises(DataError, match="to leave the column out: map="):
+        load(path)
+    (tmp_path / "r.json.gz").write_bytes(b"\x1f\x8bcut")
+    with pytest.raises(DataError, match=r"r\.json\.gz: not a complete gzip file"):
+        import_results(tmp_path / "r.json.gz", ledger=None)
 
 
 def test_a_table_with_an_unknown_suffix_is_named_once(tmp_path: Path) -> None:

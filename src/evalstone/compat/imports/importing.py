@@ -15,7 +15,7 @@ from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, digits_for, limits, listed, number, quoted, shortlist
 from evalstone._core.file_format import IMPORT_FORMAT
 from evalstone._core.files import check_encoding, home_expanded, is_file, is_folder
-from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting, WordingPart
 from evalstone._core.garbage import rare_collections
 from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
@@ -283,7 +283,7 @@ def _built(
     except MissingDependency:
         raise
     except ConfigError as error:  # also of a sample or an answer that none can be
-        raise DataError(shown, error) from None
+        raise DataError(shown, DataError(*_hints_here(error.parts))) from None
     except RecursionError:
         raise DataError(shown, "nested too deeply") from None
     except OSError as error:
@@ -310,6 +310,15 @@ def _of_parts(parts: Sequence[tuple[str, Building]], name: str, tags: tuple[str,
     what = shortlist(f"{title}: {error}" for title, error in problems)
     left_out = note("parts_left_out", "caution", parts=len(problems), what=what)
     return [replace(each, run=replace(each.run, cautions=(*each.run.cautions, left_out))) for each in found]
+
+
+def _hints_here(parts: Iterable[WordingPart]) -> Iterator[WordingPart]:
+    """The parts of an error without the hints at settings that datasets have, and imports don't."""
+    for part in parts:
+        if not (
+            isinstance(part, Hint) and any(isinstance(each, Setting) and each.name == "map" for each in part.parts)
+        ):
+            yield part
 
 
 def _folders(runs: Sequence[Run], out: Path) -> Iterator[tuple[Run, Path]]:

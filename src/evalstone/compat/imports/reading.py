@@ -299,15 +299,15 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
             files = (str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
             names = frozenset(itertools.islice(files, MOST_FILES + 1))
             if len(names) > MOST_FILES:
-                raise DataError(
-                    f"{named(str(path))} has more than {MOST_FILES:,} files; name the folder of the results"
-                )
+                raise DataError(f"more than {MOST_FILES:,} files; name the folder of the results")
             return Head(path, is_folder=True, names=names)
         with Location.of(str(path)).open() as file:
             start = file.read(_BEGINNING)
         if path.name.lower().endswith(".gz"):
             start = "".join(_pieces(path, encoding)).encode()
             encoding = None
+    except DataError as error:  # of a text that is compressed
+        raise DataError(f"{named(str(path))}: ", error) from None
     except OSError as error:
         raise DataError(f"{named(str(error.filename or path))} cannot be read: {error.strerror or error}") from None
     own, mark = encoding_of(start)
