@@ -125,7 +125,7 @@ def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
     undetectable = note("nothing_detectable", runs=("A", "B"), scorers=("given",), why="unpaired")
     noted = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).notes
     assert noted == (note("could_be_paired", "caution", runs=("A", "B"), samples=24),)
-    again = [*rows(BETTER), *rows(BETTER)[:1]]
+    again = [*rows(BETTER), {**rows(BETTER)[0], "context": ["another"]}]
     assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == (undetectable,)
 
 
@@ -258,6 +258,20 @@ def test_samples_that_asked_the_same_are_paired_by_their_order_with_a_note() -> 
         BY_WHAT_WAS_ASKED,
         note("paired_in_order", "warning", samples=2),
     )
+
+
+def test_rows_that_are_the_same_are_paired_in_order_however_often_each_run_has_them() -> None:
+    def agent(*, input: str) -> str:
+        return "0.5"
+
+    a, b = (
+        judged([{"input": question} for question in questions], target=FunctionTarget(function=agent))
+        for questions in ("aab", "ab")
+    )
+    with pytest.raises(ConfigError, match=r"1 only in the first run \(such as 'a'\), 0 only in the second"):
+        compare(a, b)
+    assert difference(a, b, allow_mismatch=True) == (2, 0.0)
+    assert note("paired_in_order", "warning", samples=1) in pair_samples(a, b).notes
 
 
 ASKED_UNEQUALLY = (

@@ -130,7 +130,8 @@ def pair_samples(a: Run, b: Run) -> Pairing:
     """Pair the samples of two runs: by ID, or, without IDs, by what was asked.
 
     The ID of a trace is that of one execution, so different traces are paired by what was asked, too.
-    Samples that asked the same, equally often in both runs, are paired in their order; the notes say so.
+    Samples that asked the same, equally often in both runs, are paired in their order; the notes say so. So are those
+    that are the same in everything but their answers, however often each run has them.
 
     Raises:
         ConfigError: The samples have no IDs, and it is not clear which of them belong together: only one of the runs
@@ -210,10 +211,11 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
         elif theirs is not None:
             one, other = first.groups(opening), second.groups(opening)
             sizes, other_sizes = ({whole: len(names) for whole, names in each.items()} for each in (one, other))
-            if sizes == other_sizes:
+            if sizes == other_sizes or _are_same(*one.values(), *other.values()):
                 for whole, names in one.items():
-                    partners.update(zip(other[whole], names, strict=True))
-                    in_order += len(names) if len(names) > 1 else 0
+                    pairs = [*zip(other[whole], names, strict=False)]
+                    partners.update(pairs)
+                    in_order += len(pairs) if len(names) + len(other[whole]) > 2 else 0
             else:
                 unclear.append(next(iter(one.values()))[0])
     if unclear:
@@ -231,6 +233,14 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
         if (ours := partners.get(name)) is not None:
             partners |= {case_key(name, trial): case_key(ours, trial) for trial in trials}
     return Pairing(partners, tuple(notes))
+
+
+def _are_same(*groups: Sequence[str]) -> bool:
+    """Whether samples without IDs of their own are the same in everything: their default IDs differ in numbers only.
+    Which of them belong together then doesn't matter."""
+    names = list(itertools.chain(*groups))
+    first = min(names, key=len)
+    return all(name == first or name.startswith(f"{first}-") for name in names)
 
 
 def _read(run: Run, *, by_id: bool) -> _Questions:
