@@ -154,6 +154,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "The system gave no answer in 2 rows that t scored all the same; these scores count, as they do there.",
     ),
     (
+        note("cases_repeated", cases=1, rows=2),
+        "1 case is in the file more than once, unlike most: the 2 rows are samples, "
+        "in a group for each case, and no trials.",
+    ),
+    (
         note("trials_absent", "caution", absent=1, trials=3),
         "Some samples have fewer than 3 trials: 1 trial is not in the file.",
     ),
@@ -317,6 +322,10 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("paired_by_question", "warning", because="traces"),
         "These samples are from traces, each with an ID of its own, so samples are paired by what was asked.",
+    ),
+    (
+        note("paired_in_order", "warning", samples=1),
+        "1 sample asked the same as another one and is paired by its order, which must be the same in both runs.",
     ),
     (
         note("paired_in_order", "warning", samples=2),

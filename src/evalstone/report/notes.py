@@ -174,8 +174,8 @@ def _slices_too_small(note: Note, _: FrontEnd) -> str:
 
 def _paired_in_order(note: Note, _: FrontEnd) -> str:
     return (
-        f"{count(note['samples'], 'sample')} asked the same as another one and are paired by their order, which must "
-        "be the same in both runs"
+        f"{count(note['samples'], 'sample')} asked the same as another one and {_be(note['samples'])} paired by "
+        f"{'its' if note['samples'] == 1 else 'their'} order, which must be the same in both runs"
     )
 
 
@@ -512,6 +512,10 @@ NOTES: Mapping[str, Row] = {
     "scored_without_answer": lambda note, _: (
         f"the system gave no answer in {count(note['rows'], 'row')} that {note['tool']} scored all the same; these "
         "scores count, as they do there"
+    ),
+    "cases_repeated": lambda note, _: (
+        f"{count(note['cases'], 'case')} {_be(note['cases'])} in the file more than once, unlike most: the "
+        f"{note['rows']:,} rows are samples, in a group for each case, and no trials"
     ),
     "trials_absent": lambda note, _: (
         f"some samples have fewer than {note['trials']:,} trials: {count(note['absent'], 'trial')} "

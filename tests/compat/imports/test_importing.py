@@ -170,6 +170,28 @@ def test_the_same_case_again_is_a_trial() -> None:
         runs_of(row(0, trial=1), row(0, trial=1))
 
 
+def test_cases_that_are_there_again_among_many_that_arent_are_samples_in_a_group() -> None:
+    again = row(0, answer=Answer(output="no"), scores={GOOD: Result.of(1)})
+    (run,) = runs_of(row(0), row(1), again, row(2))
+    assert (run.n_samples, run.trials, run["good"].n_score, run["good"].mean) == (4, 1, 4, 0.625)
+    assert [record.value for record in run.records] == [0, 1, 0.5, 1]
+    assert [sample.output for sample in run.samples or ()] == ["yes", "no", "yes", "yes"]
+    first, second, *_ = (record.sample_id for record in run.records)
+    assert second == f"{first}-2"
+    assert [record.group for record in run.records] == [first, first, None, None]
+    assert [each for each in run.notes if each.kind in ("cases_repeated", "trials_absent")] == [
+        note("cases_repeated", cases=1, rows=2)
+    ]
+
+
+def test_numbered_trials_and_cases_with_ids_are_trials_however_few_are_there_again() -> None:
+    for events in (
+        [row(0, trial=1), row(1, trial=1), row(2, trial=1), row(0, trial=2)],
+        [row(n, case=Sample(id=str(n), input="q")) for n in (0, 1, 2, 0)],
+    ):
+        assert [(run.n_samples, run.trials) for run in runs_of(*events)] == [(3, 2)]
+
+
 def test_rows_that_are_no_trials_are_cases_of_their_own() -> None:
     same = Sample(input="q", output="a")
     (run,) = runs_of(*(row(n, system="", case=same, key="", answer=None) for n in range(2)))

@@ -271,7 +271,7 @@ class Building:
             id=id,
             dataset_name=system.dataset or metric_name(about.name, self.file),
             dataset_version=content.version,
-            n_samples=len(system.trials),
+            n_samples=system_run.n_samples,
             judge=named_judges((), {}, content.summary)[0],
             judge_note="",
             scorers=tuple(system_run.infos.values()),
@@ -302,6 +302,10 @@ class Building:
         yield from (each for each in notes if not each.scorer or each.scorer in names)
         if system_run.system.scored:
             yield note("scored_without_answer", "caution", tool=self.tool, rows=system_run.system.scored)
+        if repeats := system_run.repeats:
+            yield note(
+                "cases_repeated", cases=repeats, rows=system_run.n_samples - len(system_run.system.trials) + repeats
+            )
         if system_run.missing:
             yield note("trials_absent", "caution", absent=system_run.missing, trials=system_run.trials)
 

@@ -10,6 +10,7 @@ import hashlib
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from evalstone._core.display import count, excerpt
@@ -19,7 +20,7 @@ from evalstone._core.spilled_texts import SpilledTexts, SpillFile
 from evalstone.compat.imports.checking import MetricNumbers, RunNumbers
 from evalstone.compat.imports.results import Row, failed
 from evalstone.datasets.blocks import SpooledSamples
-from evalstone.datasets.identity import UniqueIds, Version
+from evalstone.datasets.identity import UniqueIds, Version, default_id
 from evalstone.datasets.loading import MOST_IN_MEMORY
 from evalstone.datasets.stored import content_with, field_texts, line_with, sample_of
 from evalstone.datasets.writing import plain_line
@@ -123,6 +124,8 @@ class System:
         """By case, its place among the others, as far as rows say it."""
         self.numbers: dict[str, int] = {}
         """The numbers of cases by key."""
+        self.has_names = False
+        """Whether the file numbers trials, or has IDs of cases."""
         self.metrics: dict[int, ScorerCounts] = {}
         """By the number of a metric, in their order, what its judge's calls were."""
         self.counted: dict[int, tuple[int, ExactSum]] = {}
@@ -175,6 +178,7 @@ class System:
         if row.trial is not None and (case, trial) in self._taken:
             raise DataError(f"{row.place}: trial {trial} of {excerpt(row.key)} is there twice")
         if row.trial is not None:
+            self.has_names = True
             self._taken.add((case, trial))
         self.trials[case] = max(self.trials[case], trial)
         self.case_of.append(case)
@@ -195,9 +199,16 @@ class System:
             self.cases.append(_case_text(row.case, asked))
             self.orders.append(row.order)
             self.trials.append(0)
+            self.has_names |= row.case.id != default_id(row.case.content_hash)
             if row.key:
                 self.numbers[row.key] = number
         return number
+
+    def repeats(self) -> int:
+        """How many cases are there again by chance, so that their rows are samples and no trials: those of a file in
+        which most cases are there once."""
+        again = sum(times > 1 for times in self.trials)
+        return 0 if self.has_names or 2 * again >= len(self.trials) else again
 
 
 class Content(NamedTuple):
@@ -226,20 +237,22 @@ class SystemRun:
 
     def __init__(self, system: System, infos: Mapping[int, ScorerInfo], tool: str) -> None:
         self.system, self.infos, self.tool = system, infos, tool
-        self.trials = max(system.trials)
-        number = len(system.trials) * self.trials
+        self.repeats = system.repeats()
+        self.trials = 1 if self.repeats else max(system.trials)
+        self.n_samples = len(system.case_of) if self.repeats else len(system.trials)
+        number = self.n_samples * self.trials
         outcomes = number * len(infos)
         if outcomes > MOST_OUTCOMES:
             raise DataError(f"it has {outcomes:,} outcomes; a run can have at most {MOST_OUTCOMES:,}")
         present = system.results + system.unanswered * len(infos)
         if outcomes > max(MOST_SPARSE, present * _MOST_SHARES):
             raise DataError(
-                f"{count(len(system.trials), 'case')}, {count(self.trials, 'trial')} and {count(len(infos), 'metric')} "
+                f"{count(self.n_samples, 'case')}, {count(self.trials, 'trial')} and {count(len(infos), 'metric')} "
                 f"make {count(outcomes, 'outcome')}, of which the file has only {present:,}"
             )
         self.missing = number - len(system.case_of)
         self._version = Version()
-        self._order = array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))
+        self._order, starts = self._ordered()
         signatures = [info.signature for info in infos.values()]
         self._columns = Columns(signatures, number)
         self._records = RecordLines(self._columns, system.file)
@@ -255,11 +268,19 @@ class SystemRun:
         """The results of a metric that a row doesn't have, and of a row that isn't there."""
         self._rows = array("q", [_NO_ROW]) * number
         """By case and trial, the row."""
-        places = array("q", self._order)
-        for place, case in enumerate(self._order):
-            places[case] = place
         for row, (case, trial) in enumerate(zip(system.case_of, system.trial_of, strict=True)):
-            self._rows[places[case] * self.trials + trial - 1] = row
+            self._rows[starts[case] + trial - 1] = row
+
+    def _ordered(self) -> tuple[array[int], array[int]]:
+        """The case of each sample, and by case, where its trials begin among those of all."""
+        system, order, begin = self.system, array("q"), 0
+        starts = array("q", system.trials)
+        for case in sorted(range(len(starts)), key=system.orders.__getitem__):
+            samples = system.trials[case] if self.repeats else 1
+            starts[case] = begin
+            begin += samples * self.trials
+            order.extend(repeat(case, samples))
+        return order, starts
 
     def cases(self) -> Iterator[str]:
         """The samples as lines, without the answers of a target."""
@@ -304,6 +325,8 @@ class SystemRun:
         ids = UniqueIds()
         for place, number in enumerate(self._order, 1):
             case = _Case.of(self.system.cases.at(number))
+            if self.repeats and self.system.trials[number] > 1 and case.group is None:
+                case = case._replace(group=case.id)
             id = ids.add(f"case {place}", case.id, case.content_hash)
             yield case if id == case.id else case._replace(id=id)
 
