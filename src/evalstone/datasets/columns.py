@@ -281,7 +281,7 @@ class Columns:
         self._texts: dict[str, bool] = {}
         """While no column is recognized, those with texts, and whether one has several words."""
         self._inner: dict[str, str] = {}
-        """While no column is recognized, the paths of texts in objects that are named like fields, and these fields."""
+        """While no column is recognized, the first path of a text in an object that is named like each field."""
 
     def choose(self, cells: Mapping[str, Any]) -> dict[str, Cell]:
         """The cell of each field that has one. Missing values (None) are ignored.
@@ -361,7 +361,7 @@ class Columns:
             if isinstance(value, str) and any(map(str.isalpha, value)) and field_of(column) is None:
                 self._texts[column] = self._texts.get(column, False) or " " in value.strip()
             for path, name in inner_fields(column, value):
-                self._inner.setdefault(path, name)
+                self._inner.setdefault(name, path)
 
     def _example(self) -> Setting:
         """A mapping of columns that have texts: those whose names are like a field's; without an input or an output
@@ -370,8 +370,7 @@ class Columns:
         for column in self._texts:
             if (known := similar_field(column)) in _EXAMPLES:
                 of_field.setdefault(known, column)
-        for path, name in self._inner.items():
-            of_field.setdefault(name, path)
+        of_field = {**self._inner, **of_field}
         texts = [column for column in self._texts if column not in of_field.values() and not _is_id(column)]
         if texts and of_field.keys().isdisjoint(("input", "output", "messages")):
             asked = next((place for place, column in enumerate(texts) if self._texts[column]), None)
@@ -393,7 +392,7 @@ class Columns:
         self._reached |= later._reached
         for column, has_words in later._texts.items():
             self._texts[column] = self._texts.get(column, False) or has_words
-        self._inner |= {path: name for path, name in later._inner.items() if path not in self._inner}
+        self._inner = {**later._inner, **self._inner}
 
     def without_values(self, ignored: Collection[str]) -> dict[str, str]:
         """The columns that have no value in any row, and the field of each; "" for those that are no field.
