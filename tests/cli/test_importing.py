@@ -71,6 +71,19 @@ def test_the_runs_to_compare_are_of_the_same_samples(evalstone: Evalstone) -> No
     assert compared.returncode == 0, compared.stderr
 
 
+def test_a_mean_that_labels_correct_is_not_said_to_lack_them(evalstone: Evalstone, file: str) -> None:
+    assert evalstone("import", file, "--out", "o").returncode == 0
+    lacking = "the judge isn't compared with labels"
+    folder = "o/small-Answer-briefly-question"
+    assert f"llm-rubric: {lacking}" in evalstone("report", folder).stdout
+    rows = map(json.loads, Path(folder, "records.jsonl").read_text("utf-8").splitlines())
+    keys = [f"{row['sample_id']} #{row['trial']}" for row in rows if row["scorer"] == "llm-rubric" and row["value"]]
+    Path("labels.csv").write_text("id,label\n" + "".join(f"{key},1\n" for key in keys), "utf-8")
+    done = evalstone("report", folder, "--labels", "llm-rubric=labels.csv")
+    assert "Corrected by human labels: llm-rubric" in done.stdout, done.stdout + done.stderr
+    assert lacking not in done.stdout
+
+
 def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:
     done = evalstone("import", file, "--from", "promptfoo", "--scale", "length=2", "--json")
     scales = {scorer["name"]: scorer["scale"] for scorer in json.loads(done.stdout)["runs"][0]["scorers"]}

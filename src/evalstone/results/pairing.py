@@ -313,6 +313,8 @@ def id_hint(a: Run, b: Run) -> tuple[WordingPart, ...]:
     """What to do to pair the samples of two runs by ID, with the columns of metadata that can be the ID, if any."""
     if any(map(trace_metadata, itertools.chain(a.samples or (), b.samples or ()))):
         return ("To pair them by ID, load the traces in Python and give the samples IDs of your own",)
+    if any(info.tool for info in (*a.scorers, *b.scorers)):
+        return ("To pair them by ID, import files that have IDs of the samples",)
     ours, theirs = _columns(a), _columns(b)
     if shared := [name for name in ours.keys() & theirs.keys() if name != "id" and _agree(ours[name], theirs[name])]:
         shared.sort(key=list(ours).index)

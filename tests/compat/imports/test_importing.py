@@ -287,6 +287,13 @@ def test_all_commands_of_runs_work_on_imported_ones(tmp_path: Path) -> None:
         es.compare(echo, other)
 
 
+def test_runs_of_other_samples_are_refused_without_advice_that_an_import_cannot_take() -> None:
+    (all_of_them,), (half,) = runs_of(row(0), row(1)), runs_of(row(0))
+    advice = "To pair them by ID, import files that have IDs of the samples. To compare them anyway, use allow_mismatch"
+    with pytest.raises(ConfigError, match=re.escape(advice)):
+        es.compare(all_of_them, half)
+
+
 def test_names_are_lines_of_visible_text() -> None:
     hostile = "\x1b[31mred\x1b[0m (a)\nb@c" + "x" * 300
     (run,) = runs_of(

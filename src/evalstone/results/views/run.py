@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,7 @@ def run_view(
         lead=f"{_done(run)}{run.samples_and_judge}",
         notice=run.judge_note,
         warnings=tuple(sentences_of((each for each in doubts_of(run) if each.severity != "fact"), front_end)),
-        sections=(_scores(run, calibrations or {}),),
+        sections=(_scores(run, calibrations or {}, {result.info.signature for result in corrected}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(
             *trials_section(run),
@@ -205,7 +205,8 @@ def retries(warnings: Mapping[str, int]) -> str:
 # ---- Scores ----
 
 
-def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
+def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]], labeled: Container[str]) -> Section:
+    """labeled: The signatures of the scorers whose results are corrected with labels."""
     columns = (
         words("scorer"),
         Column("weighted mean" if weighted(run) else "mean", csv="mean"),
@@ -224,7 +225,10 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
     quality: list[tuple[ScorerSummary, str]] = []
     for line in run.summary:
         if line.n_score and (known := calibrations.get(line.info.signature)) is not None:
-            for text, doubtful in calibration_notes(known, line.judges, imported=bool(line.info.tool)):
+            imported = bool(line.info.tool)
+            if imported and not known and line.info.signature in labeled:
+                continue
+            for text, doubtful in calibration_notes(known, line.judges, imported=imported):
                 (doubts if doubtful else quality).append((line, text))
     facts = sentences_of(each for each in doubts_of(run) if each.severity == "fact")
     notes = (*facts, *run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
