@@ -84,6 +84,16 @@ def test_a_mean_that_labels_correct_is_not_said_to_lack_them(evalstone: Evalston
     assert lacking not in done.stdout
 
 
+def test_the_name_of_several_systems_is_refused_with_their_ids(evalstone: Evalstone, file: str) -> None:
+    assert evalstone("import", file, "--name", "both").returncode == 0
+    done = evalstone("report", "both")
+    assert done.returncode == 2
+    assert "2 runs of different systems were imported as 'both'. Name one by its ID: " in done.stderr
+    first, second = (part.split()[0] for part in done.stderr.partition("its ID: ")[2].split("; "))
+    assert evalstone("compare", first, second).returncode == 0
+    assert evalstone("report", "last").returncode != 2
+
+
 def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:
     done = evalstone("import", file, "--from", "promptfoo", "--scale", "length=2", "--json")
     scales = {scorer["name"]: scorer["scale"] for scorer in json.loads(done.stdout)["runs"][0]["scorers"]}

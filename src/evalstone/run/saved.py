@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import count, excerpt
 from evalstone._core.files import is_file, is_folder
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
@@ -39,8 +39,8 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
         ledger: path or URL of the ledger; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: there is no such folder and no such run in the ledger (its kind is "missing"), or the name is no
-            text and no path.
+        ConfigError: there is no such folder and no such run in the ledger (its kind is "missing"), the name is that of
+            several systems that were imported together, or it is no text and no path.
     """
     if not isinstance(name, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         shown = f"{excerpt(name)} ({type(name).__name__})"
@@ -196,20 +196,44 @@ def find_row(ledger: Ledger, name: str, *, replays: bool = True) -> RunRow | Non
     """The run with this ID, or else the latest evaluation with this name; "last" selects the latest evaluation.
 
     replays: whether to include replays.
+
+    Raises ConfigError if that evaluation was imported with those of other systems, which have the name, too.
     """
     row = None if name == "last" else ledger.run(name)
     if row is None and name:
-        matches = (row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name")))
+        matches = [row for row in evaluations(ledger.runs()) if name in ("last", row.metadata.get("name"))]
         row = next((row for row in matches if replays or not _is_replay(row)), None)
+        if row is not None and name != "last" and _is_imported(row):
+            _check_one_system(name, row, matches)
     return row
 
 
+def _check_one_system(name: str, row: RunRow, others: Sequence[RunRow]) -> None:
+    """Raise ConfigError if runs of other systems were imported with a run, which have its name, too."""
+    together = {_system(each): each.id for each in reversed(others) if each.started == row.started}
+    if len(together) > 1:
+        listing = "; ".join(f"{id} ({excerpt(system)})" for system, id in together.items())
+        raise ConfigError(
+            f"{count(len(together), 'run')} of different systems were imported as {excerpt(name)}. Name one by its ID: "
+            f"{listing}"
+        )
+
+
+def _is_imported(row: RunRow) -> bool:
+    return any(scorer.get("tool") for scorer in row.metadata.get("scorers", ()))
+
+
 def _is_replay(row: RunRow) -> bool:
+    return _system(row).startswith("replay:")
+
+
+def _system(row: RunRow) -> str:
+    """The identity of a run's target; "" without one."""
     match row.metadata.get("target"):
         case {"identity": str(identity)}:
-            return identity.startswith("replay:")
+            return identity
         case _:
-            return False
+            return ""
 
 
 def evaluations(rows: Sequence[RunRow]) -> list[RunRow]:
