@@ -619,6 +619,10 @@ def test_a_table_in_another_encoding_is_read_if_it_is_named(tmp_path: Path) -> N
         assert [(sample.input, sample.output) for sample in run.samples or ()] == [
             ("«Où est Rome ?»", "En Italie — bien sûr")
         ]
+    for own in ("utf-16-be", "utf-16-le"):  # which a byte order mark says, whatever is named
+        (tmp_path / "t.csv").write_bytes(f"\ufeff{text}".encode(own))
+        for encoding in ("utf-16", "cp1252"):
+            assert import_results(tmp_path / "t.csv", ledger=None, encoding=encoding)[0].n_samples == 1
     with pytest.raises(ConfigError, match="encoding must be the name of an encoding, such as cp1252"):
         import_results(tmp_path / "t.csv", ledger=None, encoding="cp9999")
     (tmp_path / "log.eval").write_bytes(b"PK\3\4")

@@ -311,7 +311,8 @@ def head_of(path: Path, encoding: str | None = None) -> Head:
     except OSError as error:
         raise DataError(f"{named(str(error.filename or path))} cannot be read: {error.strerror or error}") from None
     own, mark = encoding_of(start)
-    text, kind = start[mark:].decode(encoding or own, "replace").lstrip(), kind_of(path.name)[0]
+    text = start[mark:].decode(own if mark else encoding or own, "replace").lstrip()
+    kind = kind_of(path.name)[0]
     if text.startswith(("{", "[")):
         first, _, rest = text.partition("\n")
         is_lines = kind in JSON_LINES or (text.startswith("{") and bool(rest.strip()) and _is_object(first))
