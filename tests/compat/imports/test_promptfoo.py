@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, ImportedRuns, Run, Score, Skipped, import_results
+from evalstone import DataError, Failed, ImportedRuns, Run, Score, Skipped, import_results
 from evalstone._core.guards import is_array, is_object
 from evalstone.compat.imports.promptfoo import BOUNDED, FREE, JUDGED, SET
 from evalstone.types import note
@@ -483,3 +483,10 @@ def test_scores_of_one_name_that_add_up_to_no_number_are_refused_one_by_one(tmp_
 
     for run in imported(tmp_path / "r.json", changed(change)):
         assert (run["huge"].n_failed, run["huge"].n_score) == (8, 0)
+
+
+def test_a_list_of_too_many_prompts_is_refused_soon(tmp_path: Path) -> None:
+    content = copy.deepcopy(RESULTS)
+    content["results"]["prompts"] *= 5_000
+    with pytest.raises(DataError, match="more than 1,000 systems, of which each becomes a run"):
+        imported(tmp_path / "r.json", content)

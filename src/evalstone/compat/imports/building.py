@@ -35,6 +35,7 @@ from evalstone.compat.imports.results import (
     Row,
     failed,
     metric_name,
+    too_many_systems,
 )
 from evalstone.compat.imports.systems import (
     NO_CALL,
@@ -139,7 +140,7 @@ class Building:
     def _add_row(self, row: Row) -> None:
         if (system := self._systems.get(row.system)) is None:
             if len(self._systems) == MOST_SYSTEMS:
-                raise DataError(f"{row.place}: more than {MOST_SYSTEMS:,} systems, of which each becomes a run")
+                raise DataError(f"{row.place}: ", too_many_systems())
             system = self._systems[row.system] = System(row.system, row.dataset, self._file)
         if row.answer is None and not self._failure and isinstance(row.problem, Failed):
             self._failure = excerpt(row.problem.error)

@@ -24,6 +24,7 @@ from evalstone.compat.imports.cases import as_metadata, case_fields, key_of, tex
 from evalstone.compat.imports.documents import JsonDocument
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
+    MOST_SYSTEMS,
     About,
     Event,
     FailureKind,
@@ -44,6 +45,7 @@ from evalstone.compat.imports.results import (
     objects_in,
     system_name,
     text_in,
+    too_many_systems,
     usage_of,
 )
 from evalstone.datasets.cells import storable
@@ -178,6 +180,8 @@ class _Reading:
             provider: The provider of a row, or of the list.
             prompt: The prompt.
             listed: Whether this is the list of all of them.
+
+        Raises DataError for too many systems.
         """
         names = _provider_name(provider), _prompt_name(prompt)
         if place is None:
@@ -188,6 +192,8 @@ class _Reading:
         elif place not in self.identities and (listed or not self.listed):
             known = None
         if known is None:
+            if len(self.identities) == MOST_SYSTEMS:
+                raise too_many_systems()
             known = place if place not in self.identities else max(self.identities) + 1
             self.identities[known], self.providers[known] = self._unique(names), names[0]
             self.places.setdefault(names, known)

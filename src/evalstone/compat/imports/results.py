@@ -19,6 +19,7 @@ from evalstone._core.guards import is_array, is_number, is_object, is_whole, pyt
 from evalstone._core.literals import MISSING
 from evalstone.datasets.cells import number_in as numeric
 from evalstone.datasets.cells import storable
+from evalstone.errors import DataError
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Note, Sample, Skipped, Usage
 
@@ -253,6 +254,11 @@ def failed(kind: FailureKind, error: object, *, reply: str | None = None) -> Fai
 def metric_name(value: object, otherwise: str = "unnamed") -> str:
     """The name of a metric or a system from any text: a line of visible text of at most 200 characters."""
     return (_line(value) if isinstance(value, str) else "") or otherwise
+
+
+def too_many_systems() -> DataError:
+    """The error for a file with more than MOST_SYSTEMS."""
+    return DataError(f"more than {MOST_SYSTEMS:,} systems, of which each becomes a run")
 
 
 def system_name(*parts: str) -> str:
