@@ -1356,8 +1356,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "cases are imported in the order of the file",
         "src/evalstone/compat/imports/systems.py",
-        'array("q", sorted(range(len(system.trials)), key=system.orders.__getitem__))',
-        'array("q", range(len(system.trials)))',
+        "for case in sorted(range(len(starts)), key=system.orders.__getitem__):",
+        "for case in range(len(starts)):",
         ("tests/compat/imports/test_importing.py",),
     ),
     Mutant(
