@@ -39,7 +39,7 @@ def test_an_import_says_what_the_numbers_mean_and_what_to_do_next(evalstone: Eva
             assert evalstone(*words).returncode in (0, 1, 4, 5), command
     assert "nightly" in evalstone("runs", "--tag", "ci").stdout
     again = evalstone("import", file)
-    assert "imported before" in again.stdout
+    assert "imported before, with the name and tags of that time" in again.stdout
 
 
 def test_the_next_commands_have_names_as_they_are(evalstone: Evalstone, file: str) -> None:
@@ -58,6 +58,24 @@ def test_the_next_gate_of_an_import_is_strict_where_low_is_good(evalstone: Evals
     done = evalstone("import", "table.jsonl")
     assert "--max noise_sensitivity=0.1 # a check for CI" in done.stdout, done.stdout + done.stderr
     assert "Saved:" not in done.stdout
+
+
+def test_the_next_gate_of_an_import_can_be_passed_if_the_scale_is_a_guess(evalstone: Evalstone) -> None:
+    grader = {"name": "helpful", "type": "score_model", "score": 7.0, "passed": True}
+    item = {"object": "eval.run.output_item", "id": "i", "run_id": "r", "eval_id": "e", "status": "pass"}
+    item |= {"datasource_item_id": 0, "datasource_item": {"question": "Where is Rome?"}, "results": [grader]}
+    item |= {"sample": {"model": "m", "output": [{"role": "assistant", "content": "In Italy."}]}}
+    Path("items.jsonl").write_text(json.dumps(item) + "\n", "utf-8")
+    done = evalstone("import", "items.jsonl")
+    assert "--min helpful=6.3 # a check for CI" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_answers_of_an_import_can_be_scored_again(evalstone: Evalstone, file: str) -> None:
+    done = evalstone("import", file, "--out", "o")
+    command = next(line for line in done.stdout.splitlines() if "samples.jsonl" in line)
+    assert command.endswith(" # score the same answers without the tool")
+    words = shlex.split(command.partition("#")[0].replace("SCORER", "contains"))[1:]
+    assert evalstone(*words).returncode in (0, 5)
 
 
 def test_the_runs_to_compare_are_of_the_same_samples(evalstone: Evalstone) -> None:

@@ -21,6 +21,8 @@ from evalstone.results.endings import ExitCode
 if TYPE_CHECKING:
     from evalstone.compat.configs.project import Project
     from evalstone.compat.imports.importing import ImportedRuns
+    from evalstone.results.run import Run
+    from evalstone.results.summary import ScorerInfo
 
 SHOWN_GAPS = 12
 """The most gaps of a configuration that are printed."""
@@ -153,7 +155,7 @@ def _say_runs(runs: ImportedRuns, ledger: str) -> None:
     ids = ", ".join(run.id for run in runs)
     say(f"Ledger: {shown(ledger)}, {'run' if len(runs) == 1 else 'runs'} {ids}")
     if runs.known:
-        say(f"Known:  {', '.join(runs.known)}, imported before")
+        say(f"Known:  {', '.join(runs.known)}, imported before, with the name and tags of that time")
     say_next(_next_commands(runs, ledger))
 
 
@@ -167,6 +169,12 @@ def _comparable(runs: ImportedRuns) -> tuple[int, int] | None:
     return None
 
 
+def _highest(run: Run, info: ScorerInfo) -> float:
+    """The highest score of a metric that the tool gave, if the scale is a guess; else the scale."""
+    guesses = (each for each in run.cautions if each.kind == "scale_assumed" and each.scorer == info.name)
+    return next((guess["highest"] for guess in guesses), info.scale)
+
+
 def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
     """Commands for the runs, each with its purpose. A folder is read without the ledger."""
     first, at = runs[0], ledger_option(ledger)
@@ -174,7 +182,7 @@ def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
     best = max(first.summary, key=lambda line: (bool(line.judges), line.n_score))
     title = first.titles[best.info.signature]
     bound, share = ("max", 0.1) if best.info.lower_is_better else ("min", 0.9)
-    limit = shlex.quote(f"{title}={share * best.info.scale:g}")
+    limit = shlex.quote(f"{title}={share * _highest(first, best.info):.3g}")
     commands = {f"evalstone report {names[0]}{of}": "the samples that scored worst, and why"}
     if pair := _comparable(runs):
         one, other = (names[place] for place in pair)
@@ -183,4 +191,6 @@ def _next_commands(runs: ImportedRuns, ledger: str) -> dict[str, str]:
     if best.judges:
         label = f"evalstone annotate {first.id} --scorer {shlex.quote(title)}{at}"
         commands[label] = "label samples, to correct the mean"
+    if runs.folders:
+        commands[f"evalstone run {names[0]}/samples.jsonl --scorer SCORER"] = "score the same answers without the tool"
     return commands | dict([view_command(first.id, ledger)])
