@@ -15,9 +15,9 @@ from evalstone.errors import WriteError
 TEXTS = [f"{n} é\u2028" * (n % 7) if n % 3 else "x" * n for n in range(500)]
 
 
-@pytest.mark.parametrize("room", [1, 700, 1 << 20])
-def test_texts_are_read_as_they_were_added(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
+@pytest.mark.parametrize("limit", [1, 700, 1 << 20])
+def test_texts_are_read_as_they_were_added(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", limit)
     monkeypatch.setattr(spilled_texts, "WINDOW", 64)
     texts = SpilledTexts("texts")
     for text in TEXTS[:200]:
@@ -69,9 +69,9 @@ def test_a_full_disk_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [texts[0], texts[2]] == ["kept", "last"]
 
 
-@pytest.mark.parametrize("room", [1, 700, 1 << 20])
-def test_lists_that_share_a_file_have_their_own_texts(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spilled_texts, "IN_MEMORY", room)
+@pytest.mark.parametrize("limit", [1, 700, 1 << 20])
+def test_lists_that_share_a_file_have_their_own_texts(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", limit)
     monkeypatch.setattr(spilled_texts, "WINDOW", 64)
     made, really = list[str](), TemporaryData.__init__
 
@@ -89,16 +89,16 @@ def test_lists_that_share_a_file_have_their_own_texts(room: int, monkeypatch: py
     for place, each in enumerate(lists):
         expected = TEXTS[:: place + 1]
         assert list(each) == ([""] * len(expected) if place == 7 else expected)
-    assert made == (["rows"] if room < 1 << 20 else [])
+    assert made == (["rows"] if limit < 1 << 20 else [])
 
 
 def test_lists_that_share_a_file_share_the_memory() -> None:
     file = SpillFile("rows")
-    rooms = list[int]()
+    limits = list[int]()
     for number in (1, 16, 32, 10_000):
         file.lists = number
-        rooms.append(file.room)
-    assert rooms == [1 << 20, 1 << 20, 1 << 19, 1 << 15]
+        limits.append(file.limit)
+    assert limits == [1 << 20, 1 << 20, 1 << 19, 1 << 15]
 
 
 def test_too_many_open_files_are_no_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

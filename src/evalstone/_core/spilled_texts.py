@@ -32,7 +32,7 @@ class SpillFile:
         """How many lists share it."""
 
     @property
-    def room(self) -> int:
+    def limit(self) -> int:
         """How many characters of each list may be in memory."""
         return IN_MEMORY if self.lists <= _LISTS else max(_LISTS * IN_MEMORY // self.lists, IN_MEMORY >> 5)
 
@@ -60,7 +60,7 @@ class SpilledTexts(StoredSequence[str]):
         self._file.lists += 1
         self._last: list[str] = []
         """Those that are in memory."""
-        self._room = self._file.room
+        self._left = self._file.limit
         self._ends = array("Q", [0])
         """Where the texts that were written end among their bytes, after a 0."""
         self._pieces, self._places = array("Q"), array("Q")
@@ -71,15 +71,15 @@ class SpilledTexts(StoredSequence[str]):
     def append(self, text: str) -> None:
         """Add a text. Raises WriteError if the disk is full."""
         self._last.append(text)
-        self._room -= len(text) + _OVERHEAD
-        if self._room < 0:
+        self._left -= len(text) + _OVERHEAD
+        if self._left < 0:
             self._spill()
 
     def extend(self, texts: Sequence[str]) -> None:
         """Add texts, as by `append`."""
         self._last += texts
-        self._room -= sum(map(len, texts)) + _OVERHEAD * len(texts)
-        if self._room < 0:
+        self._left -= sum(map(len, texts)) + _OVERHEAD * len(texts)
+        if self._left < 0:
             self._spill()
 
     def _spill(self) -> None:
@@ -95,7 +95,7 @@ class SpilledTexts(StoredSequence[str]):
             self._pieces.append(before)
             self._places.append(place)
         self._ends += ends
-        self._last, self._room = [], self._file.room
+        self._last, self._left = [], self._file.limit
 
     @overload
     def __getitem__(self, index: int) -> str: ...

@@ -18,6 +18,7 @@ import pytest
 import evalstone as es
 from bench.imports import MAKERS
 from evalstone import ConfigError, DataError, Failed, Run, Sample, Score, Skipped, import_results, load
+from evalstone._core.spilled_texts import SpillFile
 from evalstone.compat.imports import reading, systems
 from evalstone.compat.imports.building import Building, write_to_ledger
 from evalstone.compat.imports.importing import ImportedRuns, folder_name
@@ -70,7 +71,7 @@ def runs_of(*events: Part, **settings: Any) -> list[Run]:
 
 
 def building(*events: Part, **settings: Any) -> Building:
-    building = Building("acme", 3, file="f.json", written=WRITTEN, **settings)
+    building = Building("acme", 3, file="f.json", written=WRITTEN, spilled=SpillFile("rows"), **settings)
     for event in events:
         building.add(event)
     return building

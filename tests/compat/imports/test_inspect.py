@@ -7,6 +7,7 @@ import copy
 import json
 import math
 import statistics
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from evalstone import DataError, Failed, Run, Sample, compare, import_results
+from evalstone._core import spilled_texts
 from evalstone.compat.imports.inspect_scores import tokens_of
 from evalstone.types import Usage, note
 
@@ -442,3 +444,22 @@ def test_a_member_that_is_too_long_is_refused_before_it_is_read_whole(
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
+
+
+def test_all_tasks_of_a_folder_share_a_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+
+        def change(log: dict[str, Any], number: int = number) -> None:
+            log["eval"]["task"] = f"task {number}"
+
+        changed(tmp_path, change, f"2026-11-28T05-27-0{number}-00-00_{number}_x.json")
+    opened, really = list[Any](), tempfile.TemporaryFile
+
+    def counted(**settings: Any) -> Any:
+        opened.append(settings)
+        return really(**settings)
+
+    monkeypatch.setattr(spilled_texts, "IN_MEMORY", 1)
+    monkeypatch.setattr(tempfile, "TemporaryFile", counted)
+    assert len(import_results(tmp_path, ledger=None)) == 3
+    assert len(opened) == 1

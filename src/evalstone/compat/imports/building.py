@@ -95,13 +95,22 @@ class Building:
         reader_version: The version of its reader, which is that of the scorers.
         file: The name of the file.
         written: When the file was written, for tools that don't say when they ran.
+        spilled: Where the rows are that memory can't hold. All that is imported at once shares it.
         scales: The scales of metrics by name. They take precedence.
     """
 
     def __init__(
-        self, tool: str, reader_version: int, *, file: str, written: datetime, scales: Mapping[str, float] | None = None
+        self,
+        tool: str,
+        reader_version: int,
+        *,
+        file: str,
+        written: datetime,
+        spilled: SpillFile,
+        scales: Mapping[str, float] | None = None,
     ) -> None:
         self.tool, self.reader_version, self.file, self.written = tool, reader_version, file, written
+        self._spilled = spilled
         self.scales: Mapping[str, float] = scales or {}
         self._restart()
 
@@ -112,7 +121,6 @@ class Building:
         self._notes: dict[Note, None] = {}
         self._system_notes: dict[str, dict[Note, None]] = {}
         self._printed: list[Printed] = []
-        self._file = SpillFile("imported rows")
         self._systems: dict[str, System] = {}
         self._spreads: dict[Metric, _Spread] = {}
         self._failure = ""
@@ -141,7 +149,7 @@ class Building:
         if (system := self._systems.get(row.system)) is None:
             if len(self._systems) == MOST_SYSTEMS:
                 raise DataError(f"{row.place}: ", too_many_systems())
-            system = self._systems[row.system] = System(row.system, row.dataset, self._file)
+            system = self._systems[row.system] = System(row.system, row.dataset, self._spilled)
         if row.answer is None and not self._failure and isinstance(row.problem, Failed):
             self._failure = excerpt(row.problem.error)
         of_others = None if row.problem is None or row.only_scores else StoredResult.without_score(row.problem)

@@ -21,6 +21,7 @@ from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
+from evalstone._core.spilled_texts import SpillFile
 from evalstone.compat.imports.building import Building, Built, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.compat.imports.results import Apart, system_name
@@ -265,8 +266,12 @@ def _built(
     reader = reader_for(source, tool)
     shown = f"{os.fspath(source.path)}: "
 
+    spilled = SpillFile("imported rows")
+
     def building() -> Building:
-        return Building(reader.tool, reader.version, file=source.name, written=source.written, scales=scales)
+        return Building(
+            reader.tool, reader.version, file=source.name, written=source.written, spilled=spilled, scales=scales
+        )
 
     parts: list[tuple[str, Building]] = []
     try:
