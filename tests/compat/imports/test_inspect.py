@@ -12,7 +12,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -453,7 +453,7 @@ def test_all_tasks_of_a_folder_share_a_temporary_file(tmp_path: Path, monkeypatc
             log["eval"]["task"] = f"task {number}"
 
         changed(tmp_path, change, f"2026-11-28T05-27-0{number}-00-00_{number}_x.json")
-    opened, really = list[Any](), tempfile.TemporaryFile
+    opened, really = list[Any](), cast("Any", tempfile.TemporaryFile)
 
     def counted(**settings: Any) -> Any:
         opened.append(settings)
