@@ -67,6 +67,24 @@ def test_a_judge_that_failed_has_no_score_although_the_file_has_0(run: Run) -> N
     assert outcomes(run, "Exact")[3] == Failed("the target failed: HTTP 503")
 
 
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ('{"steps": [{"description": "d", "conclusion": "It is true."}, {"conclusion": "It is short."}], "result": 6}',
+         "It is true. It is short."),
+        ('{"steps": [1, {"description": "d"}], "result": 6}', '{"steps": [1, {"description": "d"}], "result": 6}'),
+        ('{"result": 6}', '{"result": 6}'),
+        ("{not JSON", "{not JSON"),
+        ("[1]", "[1]"),
+    ],
+)  # fmt: skip
+def test_a_reply_in_steps_has_their_conclusions_as_reason(tmp_path: Path, reply: str, reason: str) -> None:
+    item = copy.deepcopy(ITEMS[0])
+    item["results"][1]["sample"]["output"][0]["content"] = reply
+    (run,) = imported(tmp_path / "items.json", [item])
+    assert outcomes(run, "Quality")[0].reason == reason
+
+
 @pytest.mark.parametrize("form", ["list", "page", "single"])
 def test_all_forms_give_the_same(tmp_path: Path, run: Run, form: str) -> None:
     page = {"object": "list", "data": ITEMS, "has_more": True}

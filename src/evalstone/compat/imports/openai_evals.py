@@ -7,6 +7,7 @@ leaves out the types of graders: one that has a sample asked a model.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -280,10 +281,21 @@ def _failure(grader: Mapping[str, Any]) -> Failed | None:
     return failed("JudgeFailed" if _asks_model(grader) else "ScorerFailed", error) if error else None
 
 
+def _reasoning(reply: str) -> str:
+    """What a grader replied: of a reply in steps, their conclusions."""
+    if not reply.lstrip().startswith("{"):
+        return reply
+    try:
+        steps = objects_in(json.loads(reply), "steps")
+    except (ValueError, RecursionError):
+        return reply
+    return " ".join(filter(None, (text_in(step, "conclusion") for step in steps))) or reply
+
+
 def _result(grader: Mapping[str, Any]) -> Result:
     sample, failure, judged = object_in(grader, "sample"), _failure(grader), None
     replies = [text for each in objects_in(sample, "output") if (text := text_of(each.get("content"))) is not None]
-    reason = text_in(grader, "reason") or (replies[-1] if replies else "")
+    reason = text_in(grader, "reason") or (_reasoning(replies[-1]) if replies else "")
     if _asks_model(grader):
         verdict = {name: storable(grader[name]) for name in ("score", "passed", "label") if name in grader}
         judged = Judged(
