@@ -29,7 +29,7 @@ from evalstone.compat.imports.results import (
     About,
     Judged,
     Metric,
-    Part,
+    PartEvent,
     Printed,
     Result,
     Row,
@@ -66,11 +66,11 @@ def row(number: int, system: str = "a", **values: Any) -> Row:
     return Row(**fields | values)
 
 
-def runs_of(*events: Part, **settings: Any) -> list[Run]:
+def runs_of(*events: PartEvent, **settings: Any) -> list[Run]:
     return [built.run for built in building(*events, **settings).built()]
 
 
-def building(*events: Part, **settings: Any) -> Building:
+def building(*events: PartEvent, **settings: Any) -> Building:
     building = Building("acme", 3, file="f.json", written=WRITTEN, spilled=SpillFile("rows"), **settings)
     for event in events:
         building.add(event)
@@ -145,7 +145,7 @@ def test_outcomes_of_which_a_file_has_nearly_none_are_refused_before_they_are_ma
 
 
 def test_systems_and_metrics_are_limited() -> None:
-    def first(number: int, name: str) -> list[Part]:
+    def first(number: int, name: str) -> list[PartEvent]:
         return [row(0, system=f"{name} {n}", scores={Metric(f"m{n}"): Result.of(1)}) for n in range(number)]
 
     building(*first(MOST_SYSTEMS, "model"))

@@ -28,7 +28,7 @@ from evalstone.compat.imports.results import (
     Judged,
     Metric,
     OfSystem,
-    Part,
+    PartEvent,
     Printed,
     Restart,
     Result,
@@ -126,7 +126,7 @@ class Building:
         self._failure = ""
         """Why the first row without an answer has none."""
 
-    def add(self, event: Part) -> None:
+    def add(self, event: PartEvent) -> None:
         """Take what the reader yields. Raises DataError for a row that contradicts an earlier one."""
         match event:
             case Row():

@@ -24,7 +24,7 @@ from evalstone._core.redaction import register_credentials
 from evalstone._core.spilled_texts import SpillFile
 from evalstone.compat.imports.building import Building, Built, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
-from evalstone.compat.imports.results import Apart, system_name
+from evalstone.compat.imports.results import NextPart, system_name
 from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.ledger.store import Ledger
@@ -278,13 +278,13 @@ def _built(
         with phase(f"reading {source.name}", "row") as reading:
             current = building()
             for event in reading.count(reader.read(source)):
-                if isinstance(event, Apart):
+                if isinstance(event, NextPart):
                     current = building()
                     parts.append((event.name, current))
                 else:
                     current.add(event)
         with phase("making runs"):
-            return _of_parts(parts, name, tags) if parts else current.built(name=name, tags=tags)
+            return _of_parts(parts, scales, name, tags) if parts else current.built(name=name, tags=tags)
     except MissingDependency:
         raise
     except ConfigError as error:  # also of a sample or an answer that none can be
@@ -295,15 +295,17 @@ def _built(
         raise DataError(shown, f"cannot be read: {error.strerror or error}") from None
 
 
-def _of_parts(parts: Sequence[tuple[str, Building]], name: str, tags: tuple[str, ...]) -> list[Built]:
+def _of_parts(
+    parts: Sequence[tuple[str, Building]], scales: Mapping[str, float], name: str, tags: tuple[str, ...]
+) -> list[Built]:
     """The runs of each part, with a note on those that have none. Raises DataError if there is no run at all."""
     names = {metric: None for _, part in parts for metric in part.metric_names}
     found: list[Built] = []
     problems: list[tuple[str, DataError]] = []
+    if names and (wrong := next((metric for metric in scales if metric not in names), None)) is not None:
+        raise DataError(Setting("scales"), ": ", unknown("metric", wrong, names))
     for title, part in parts:
-        if names and (wrong := next((metric for metric in part.scales if metric not in names), None)) is not None:
-            raise DataError(Setting("scales"), ": ", unknown("metric", wrong, names))
-        part.scales = {metric: scale for metric, scale in part.scales.items() if metric in part.metric_names}
+        part.scales = {metric: scales[metric] for metric in part.metric_names if metric in scales}
         try:
             found += part.built(name=name, tags=tags)
         except DataError as error:

@@ -20,7 +20,7 @@ from evalstone.compat.imports.inspect_log import Folder, Log, printed_scores
 from evalstone.compat.imports.inspect_samples import reduced_rows, references, row_of
 from evalstone.compat.imports.inspect_scores import TOOL
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
-from evalstone.compat.imports.results import Apart, Event, OfSystem, metric_name, object_in, text_in
+from evalstone.compat.imports.results import Event, NextPart, OfSystem, metric_name, object_in, text_in
 from evalstone.datasets.json_rows import parse_json
 from evalstone.errors import DataError
 from evalstone.types import note
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Event]:
                 tasks.setdefault(_task(source, file), []).append(file)
     for (task, version), files in tasks.items():
         if len(tasks) > 1:
-            yield Apart(f"{metric_name(task)} ({metric_name(version, TOOL)})")
+            yield NextPart(f"{metric_name(task)} ({metric_name(version, TOOL)})")
         folder = Folder()
         for file in files:
             with _naming(file):

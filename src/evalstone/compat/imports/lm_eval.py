@@ -25,9 +25,9 @@ from evalstone.compat.imports.cases import case_fields, text_of
 from evalstone.compat.imports.reading import Form, Head, Reader, Source
 from evalstone.compat.imports.results import (
     About,
-    Apart,
     Event,
     Metric,
+    NextPart,
     OfSystem,
     Printed,
     Result,
@@ -87,7 +87,7 @@ def read(source: Source) -> Iterator[Event]:
             versions.setdefault(_version(source, results), []).append((results, samples))
     for version, of_version in versions.items():
         if len(versions) > 1:
-            yield Apart(f"{TOOL} {metric_name(version, 'without a version')}")
+            yield NextPart(f"{TOOL} {metric_name(version, 'without a version')}")
         if means_only:
             yield note("results_of_means", "caution", tool=TOOL, files=len(means_only), what=shortlist(means_only))
         systems = set[str]()

@@ -185,12 +185,12 @@ class Restart:
 
 
 @dataclass(frozen=True)
-class Apart:
-    """What follows is of runs that have nothing in common with those before: of another task, or another version of the
-    tool. They are the same as if they were imported alone."""
+class NextPart:
+    """What follows is a part of its own: of another task, or another version of the tool than what was before. Its runs
+    are the same as if it was imported alone."""
 
     name: str
-    """What it is of."""
+    """Its task, or its version."""
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,10 @@ class OfSystem:
     said: About | Note
 
 
-Part: TypeAlias = Row | About | Printed | Note | OfSystem | Restart
-"""What a reader yields of runs that have something in common."""
-Event: TypeAlias = Part | Apart
-"""What a reader yields. A note says what of the file isn't understood, or is read with a caveat."""
+PartEvent: TypeAlias = Row | About | Printed | Note | OfSystem | Restart
+"""What a reader yields of a part."""
+Event: TypeAlias = PartEvent | NextPart
+"""What a reader yields of all parts. A note says what of the file isn't understood, or is read with a caveat."""
 
 
 def read_learning(
