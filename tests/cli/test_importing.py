@@ -112,6 +112,17 @@ def test_the_name_of_several_systems_is_refused_with_their_ids(evalstone: Evalst
     assert evalstone("report", "last").returncode != 2
 
 
+def test_the_name_of_systems_that_ran_one_after_the_other_is_refused(evalstone: Evalstone, tmp_path: Path) -> None:
+    log = json.loads((FIXTURE.parent.parent / "inspect" / "two.json").read_text("utf-8"))
+    for number in range(2):
+        log["eval"]["model"] = f"model {number}"
+        log["stats"] |= {"started_at": f"2026-11-2{number}T10:00:00+00:00"}
+        (tmp_path / f"2026-11-28T05-27-0{number}-00-00_capitals_x.json").write_text(json.dumps(log), "utf-8")
+    assert evalstone("import", ".", "--name", "both").returncode == 0
+    done = evalstone("report", "both")
+    assert (done.returncode, "2 runs of different systems were imported as 'both'" in done.stderr) == (2, True)
+
+
 def test_an_import_has_options_of_its_own(evalstone: Evalstone, file: str) -> None:
     done = evalstone("import", file, "--from", "promptfoo", "--scale", "length=2", "--json")
     scales = {scorer["name"]: scorer["scale"] for scorer in json.loads(done.stdout)["runs"][0]["scorers"]}

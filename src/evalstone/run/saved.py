@@ -210,7 +210,7 @@ def find_row(ledger: Ledger, name: str, *, replays: bool = True) -> RunRow | Non
 
 def _check_one_system(name: str, row: RunRow, others: Sequence[RunRow]) -> None:
     """Raise ConfigError if runs of other systems were imported with a run, which have its name, too."""
-    together = {_system(each): each.id for each in reversed(others) if each.started == row.started}
+    together = {_system(each): each.id for each in reversed(others) if each.finished == row.finished}
     if len(together) > 1:
         listing = "; ".join(f"{id} ({excerpt(system)})" for system, id in together.items())
         raise ConfigError(

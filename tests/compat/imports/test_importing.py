@@ -268,8 +268,8 @@ def test_an_import_that_was_killed_is_finished(tmp_path: Path) -> None:
     (built,) = building(row(0), row(1)).built()
     with Ledger(str(tmp_path / "l.db")) as opened:
         opened.start_run(RunRow(built.run.id, "", built.run.started, None, built.run.metadata()))
-        assert write_to_ledger(built, opened)
-        assert not write_to_ledger(built, opened)
+        assert write_to_ledger(built, opened, WRITTEN)
+        assert not write_to_ledger(built, opened, WRITTEN)
     assert len(es.read_run(built.run.id, ledger=tmp_path / "l.db")) == 2
 
 

@@ -376,9 +376,12 @@ def _usage_text(usage: Usage) -> str:
     return plain_line(vars(usage))
 
 
-def write_to_ledger(built: Built, ledger: Ledger) -> bool:
+def write_to_ledger(built: Built, ledger: Ledger, imported: datetime) -> bool:
     """Write a run into a ledger. Returns False if it is there already: its ID is a hash of what was imported. One that
-    is there in part, because its import was killed, is finished."""
+    is there in part, because its import was killed, is finished.
+
+    imported: When it was imported, which is the same for all runs of an import.
+    """
     run, row = built.run, ledger.run(built.run.id)
     if row is not None and row.finished is not None:
         return False
@@ -399,5 +402,5 @@ def write_to_ledger(built: Built, ledger: Ledger) -> bool:
         rows = [(run.id, place, signatures[place % len(signatures)], line) for place, line in enumerate(lines, cell)]
         ledger.apply(Operations(records=rows))
         cell += len(lines)
-    ledger.finish_run(run.id, datetime.now(UTC).isoformat(timespec="seconds"), run.to_dict())
+    ledger.finish_run(run.id, imported.isoformat(timespec="seconds"), run.to_dict())
     return True

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, overload
 
@@ -251,7 +252,8 @@ def import_results(
     known: list[str] = []
     if ledger is not None:
         with phase("writing to the ledger"), contextlib.closing(Ledger(str(ledger))) as opened:
-            known.extend(each.run.id for each in built if not write_to_ledger(each, opened))
+            now = datetime.now(UTC)
+            known.extend(each.run.id for each in built if not write_to_ledger(each, opened, now))
     written = tuple(str(write_run(run, folder)) for run, folder in folders)
     return ImportedRuns(runs, _tool(runs), tuple(known), written)
 
