@@ -383,6 +383,14 @@ def test_a_title_above_the_header_is_one_problem(tmp_path: Path, name: str) -> N
     assert problem.message.endswith("the first extra one is 'answer'; if this is the header, delete what is above it")
 
 
+def test_a_row_of_words_that_are_fields_is_no_header_below_one(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("question,answer\nq,a\ninput,output,c\nr,b,d\n")
+    assert [problem.message for problem in check(path).problems] == [
+        f"3 cells for 2 columns; the first extra one is '{cell}'" for cell in "cd"
+    ]
+
+
 def test_a_repeated_id_says_how_to_leave_out_a_column_that_has_no_ids() -> None:
     rows = [{"id": "a", "output": "b"}] * 2
     (problem,) = check(rows).problems

@@ -437,7 +437,7 @@ class _Table:
             columns, first = count(len(names), "column"), excerpt(extra[0] if filled is None else filled)
             fields = sum(isinstance(cell, str) and field_of(cell) is not None for cell in cells)
             problem = f"{len(cells)} cells for {columns}; the first extra one is {first}"
-            if fields > 1:
+            if fields > 1 and not any(map(field_of, names)):
                 raise _TitleAboveError(f"{problem}; if this is the header, delete what is above it")
             raise DataError(problem)
         if len(cells) < len(names):  # a cut file, or a line break in a cell without quotes
