@@ -109,15 +109,16 @@ def test_nan_and_booleans_are_read_as_they_are_meant(tmp_path: Path) -> None:
 
 
 def test_decimal_commas_are_read_where_they_group_no_thousands(tmp_path: Path) -> None:
-    cells = ["0,25", "0,125", "-0,5", "12,5", "1,0000", "0", "1,000", "1,2,3", ",5"]
+    cells = ["0,25", "0,125", "-0,5", "12,5", "1,0000", "0", "1,000", "1,2,3", ",5", "1234,567"]
     rows = "".join(f"Why?;Because {place};{cell}\n" for place, cell in enumerate(cells))
     (tmp_path / "t.csv").write_text(f"user_input;response;faithfulness\n{rows}", "utf-8")
     run = import_results(tmp_path / "t.csv", ledger=None, scales={"faithfulness": 20})[0]
     values = [record.value for record in run.records]
-    assert values == [0.25, 0.125, None, 12.5, 1, 0, None, None, None]
+    assert values == [0.25, 0.125, None, 12.5, 1, 0, None, None, None, None]
     errors = [record.outcome.error for record in run.records if isinstance(record.outcome, Failed)]
     assert "-0.5" in errors[0]
     assert "1,000" in errors[1]
+    assert "1234.57" in errors[-1]
 
 
 def test_another_column_is_a_metric_if_it_is_all_numbers_after_the_sample(tmp_path: Path, run: Run) -> None:

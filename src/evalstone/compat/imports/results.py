@@ -31,7 +31,7 @@ MOST_SYSTEMS, MOST_METRICS = 1_000, 10_000
 """The most systems and metrics of a file: each takes memory and time, whatever it has."""
 LONGEST_NAME = 200
 """The most characters of the name of a metric or a system."""
-_DECIMAL = re.compile(r"\A([-+]?(?:0(?=,)|\d+(?!,\d{3}\Z))),(\d+)\Z", re.ASCII)
+_DECIMAL = re.compile(r"\A([-+]?(?:0(?=,)|\d{4,}|\d+(?!,\d{3}\Z))),(\d+)\Z", re.ASCII)
 _BOOLEANS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 _BRACKETS = str.maketrans("()", "[]")
 
