@@ -307,6 +307,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "empty.jsonl", "-s", "faithfulness"], "no samples"),
         (["run", "broken.jsonl", "-s", "faithfulness"], "line 2"),
         (["run", "data.jsonl", "-s", "faithfulness", "--out", "data.jsonl/x"], "cannot be written"),
+        (["run", "data.jsonl", "-s", "faithfulness", "--out", "x" * 300], "cannot be written"),
         (["run", "data.jsonl", "-s", "faithfulness", "--ledger", "mysql://x/y"], "sqlite:///"),
         (["run", "wrong.toml"], "did you mean scorers"),
         (["run", "broken.toml"], "line 1"),

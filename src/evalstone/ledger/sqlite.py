@@ -221,7 +221,7 @@ class SQLite(Database):
                 text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
             case sqlite3.SQLITE_FULL:
                 text = f"the disk is full: {where} can't be written. "
-                text += "Free some space. Earlier results are saved, and scoring resumes from them"
+                text += "Free some space. What was written before is kept: the same call goes on from there"
             case _:
                 text = f"{where} can't be used: {error}"
         return LedgerError(text)
