@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import sys
@@ -186,7 +185,7 @@ def without_empty_folders(*folders: str | None) -> Generator[None]:
     """Results folders that are created inside this context, and their parents, are removed at its end if nothing was
     written into them."""
     paths = [Path(folder) for folder in folders if folder is not None]
-    missing = {path for each in paths for path in (each, *each.parents) if not os.path.exists(path)}
+    missing = {path for each in paths for path in (each, *each.parents) if not (is_folder(path) or is_file(path))}
     try:
         yield
     finally:
