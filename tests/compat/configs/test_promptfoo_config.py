@@ -4,8 +4,8 @@ provider `echo`."""
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from os import mkfifo
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +227,7 @@ FILLED = "with files, references and variables filled in, its tests have more th
 def test_a_configuration_that_grows_without_end_is_refused_soon(tmp_path: Path, text: str, problem: str):
     for name in ("round", "about"):
         (tmp_path / name).symlink_to(tmp_path, target_is_directory=True)
-    mkfifo(tmp_path / "pipe.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(DataError) as error:
         made(tmp_path, text if "prompts:" in text else HEAD + text, long__txt="x" * 1_000_000)
     assert problem in str(error.value).replace(str(tmp_path), "")

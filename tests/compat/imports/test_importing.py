@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import re
 import shlex
 import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import mkfifo
 from pathlib import Path
 from typing import Any
 
@@ -391,7 +391,7 @@ def test_settings_are_checked(tmp_path: Path) -> None:
 )
 def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, problem: str) -> None:
     monkeypatch.chdir(tmp_path)
-    mkfifo("pipe.json")
+    os.mkfifo("pipe.json")
     with pytest.raises(ConfigError, match=problem):
         import_results(path, ledger=None)
 
