@@ -136,7 +136,7 @@ def _result(value: object) -> Result:
 
 READER = Reader(
     tool=TOOL,
-    version=1,
+    version=2,
     forms=(Form("table", ("example_id", "execution_time", f"{_INPUTS}NAME")),),
     recognizes=recognizes,
     read=read,

@@ -217,7 +217,7 @@ def _scored(said: Mapping[str, Any], details: object, like: Mapping[str, Any]) -
 
 READER = Reader(
     tool=TOOL,
-    version=1,
+    version=2,
     forms=(
         Form("experiment", ("example_id", "repetition_number", "reference_output")),
         Form("table", (f"NAME{_SCORE}", f"NAME{_DETAILS}")),

@@ -168,7 +168,7 @@ def _result(column: str, cell: object, *, is_text: bool) -> Result:
 
 READER = Reader(
     tool=TOOL,
-    version=1,
+    version=2,
     forms=(Form("table", ("user_input", "faithfulness")),),
     recognizes=recognizes,
     read=read,
