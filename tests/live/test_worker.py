@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
@@ -20,6 +21,7 @@ from evalstone.errors import LedgerError
 from evalstone.ledger import live as rows
 from evalstone.ledger.store import Ledger
 from evalstone.live import ScorerCoverage, sender
+from evalstone.live.worker import begun
 from tests.live import scoring as own
 from tests.live.conftest import Start
 from tests.live.test_live import SAMPLE, answered
@@ -435,3 +437,34 @@ def test_the_worker_comes_after_the_application(tmp_path: Path, priority: Litera
         assert (os.getsid(worker), os.getpgid(worker)) == (os.getsid(0), worker)
     finally:
         live.close(1)
+
+
+def test_work_for_a_loop_that_ends_is_never_made() -> None:
+    made: list[int] = []
+
+    async def work() -> int:
+        made.append(1)
+        return 7
+
+    async def broken() -> int:
+        raise LedgerError("full")
+
+    async def endless() -> int:
+        await asyncio.sleep(60)
+        return 0
+
+    loop = asyncio.new_event_loop()
+    done, failed, cut = begun(loop, work), begun(loop, broken), begun(loop, endless)
+    loop.run_until_complete(asyncio.sleep(0.01))
+    assert done.result(0) == 7
+    with pytest.raises(LedgerError, match="full"):
+        failed.result(0)
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+    loop.run_until_complete(asyncio.sleep(0.01))
+    assert cut.cancelled()
+    never = begun(loop, work)
+    loop.close()
+    assert (made, never.done()) == ([1], False)
+    with pytest.raises(RuntimeError, match="closed"):
+        begun(loop, work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import pickle
@@ -11,7 +12,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import IO, Any, TypeVar
 
@@ -85,9 +86,9 @@ async def _serve(settings: Settings, source: IO[bytes], replies: IO[bytes]) -> N
                     frame: Frame = pickle.loads(data)  # noqa: S301 - from our own application
                     if frame.end is not None:
                         seconds = frame.end
-                        asyncio.run_coroutine_threadsafe(scoring.finish(seconds), loop).result()
+                        begun(loop, functools.partial(scoring.finish, seconds)).result()
                         seconds = 0.0
-                    reply = asyncio.run_coroutine_threadsafe(scoring.accept(frame), loop).result()
+                    reply = begun(loop, functools.partial(scoring.accept, frame)).result()
                     frames.write(replies, pickle.dumps(reply))
             except OSError:  # the application is gone
                 pass
@@ -105,6 +106,29 @@ async def _serve(settings: Settings, source: IO[bytes], replies: IO[bytes]) -> N
         if failure is not None:
             raise failure
         await scoring.finish(seconds)
+
+
+def begun(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+    """Begin work in the loop of another thread. Its result never comes if the loop ends first.
+
+    Then no coroutine was made, either: `run_coroutine_threadsafe` takes one, and if the loop doesn't get to it, Python
+    complains that it was never awaited.
+
+    Raises:
+        RuntimeError: The loop is closed.
+    """
+    result = Future[T]()
+
+    def settle(task: asyncio.Future[T]) -> None:
+        if task.cancelled():
+            result.cancel()
+        elif (error := task.exception()) is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(task.result())
+
+    loop.call_soon_threadsafe(lambda: asyncio.ensure_future(work()).add_done_callback(settle))
+    return result
 
 
 class ThreadChannel:
@@ -146,14 +170,13 @@ class ThreadChannel:
         """Send a frame and wait until it is durable."""
         sent: Frame = pickle.loads(frame)  # noqa: S301 - our own
         if sent.end is not None:
-            self._done(self._scoring.finish(sent.end))
-        return self._done(self._scoring.accept(sent))
+            self._done(functools.partial(self._scoring.finish, sent.end))
+        return self._done(functools.partial(self._scoring.accept, sent))
 
-    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+    def _done(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = begun(self._loop, work)
         except RuntimeError:  # the loop is closed
-            work.close()
             future = Future[T]()
         return self._result(future)
 
