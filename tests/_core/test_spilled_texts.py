@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from evalstone._core import spilled_texts
+from evalstone._core import spilled_texts, temporary
 from evalstone._core.spilled_texts import SpilledTexts, SpillFile
 from evalstone._core.temporary import TemporaryData
 from evalstone.errors import WriteError
@@ -18,7 +18,7 @@ TEXTS = [f"{n} é\u2028" * (n % 7) if n % 3 else "x" * n for n in range(500)]
 @pytest.mark.parametrize("limit", [1, 700, 1 << 20])
 def test_texts_are_read_as_they_were_added(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled_texts, "IN_MEMORY", limit)
-    monkeypatch.setattr(spilled_texts, "WINDOW", 64)
+    monkeypatch.setattr(temporary, "WINDOW", 64)
     texts = SpilledTexts("texts")
     for text in TEXTS[:200]:
         texts.append(text)
@@ -72,7 +72,7 @@ def test_a_full_disk_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("limit", [1, 700, 1 << 20])
 def test_lists_that_share_a_file_have_their_own_texts(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled_texts, "IN_MEMORY", limit)
-    monkeypatch.setattr(spilled_texts, "WINDOW", 64)
+    monkeypatch.setattr(temporary, "WINDOW", 64)
     made, really = list[str](), TemporaryData.__init__
 
     def counted(self: TemporaryData, what: str) -> None:

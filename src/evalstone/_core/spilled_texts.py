@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from evalstone._core.sequences import StoredSequence
-from evalstone._core.temporary import WINDOW, TemporaryData
+from evalstone._core.temporary import ReadAhead, TemporaryData
 
 IN_MEMORY = 1 << 20
 """The number of characters from which on texts are written to the file."""
@@ -65,8 +65,7 @@ class SpilledTexts(StoredSequence[str]):
         """Where the texts that were written end among their bytes, after a 0."""
         self._pieces, self._places = array("Q"), array("Q")
         """Where each piece of these bytes starts that is in one piece in the file, and its place there."""
-        self._window: tuple[bytes, int] = b"", 0
-        """The bytes that were read last, and their place in the file."""
+        self._written = ReadAhead(self._file.read)
 
     def append(self, text: str) -> None:
         """Add a text. Raises WriteError if the disk is full."""
@@ -112,14 +111,8 @@ class SpilledTexts(StoredSequence[str]):
             return self._last[place - written]
         start = self._ends[place]
         piece = bisect_right(self._pieces, start) - 1
-        return self._part(self._places[piece] + start - self._pieces[piece], self._ends[place + 1] - start).decode()
-
-    def _part(self, place: int, size: int) -> bytes:
-        """Bytes of the file. Texts are mostly read in their order, so what follows is read with them."""
-        window, at = self._window  # read once: another thread may set it meanwhile
-        if not at <= place <= at + len(window) - size:
-            self._window = window, at = self._file.read(place, max(size, WINDOW)), place
-        return window[place - at : place - at + size]
+        at = self._places[piece] + start - self._pieces[piece]
+        return self._written.part(at, self._ends[place + 1] - start).decode()
 
     def __iter__(self) -> Iterator[str]:
         return map(self.at, range(len(self)))

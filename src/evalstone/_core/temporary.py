@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable
 
 from evalstone.errors import WriteError
 
@@ -30,8 +31,6 @@ class TemporaryData:
         self.size = 0
         self._lock = threading.Lock()
         """Held while the position of the file matters."""
-        self._window: tuple[bytes, int] = b"", 0
-        """The bytes that `part` read last, and their place."""
         try:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
         except OSError as error:
@@ -62,16 +61,27 @@ class TemporaryData:
             self._file.seek(place)
             return self._file.read(size) or b""
 
-    def part(self, place: int, size: int) -> bytes:
-        """The `size` bytes from a place on. Parts are mostly read in the order in which they were written, so what
-        follows is read with them."""
-        window, at = self._window  # read once: another thread may set it meanwhile
-        if not at <= place <= at + len(window) - size:
-            self._window = window, at = self.read(place, max(size, WINDOW)), place
-        return window[place - at : place - at + size]
-
     def _failure(self, error: OSError) -> WriteError:
         folder = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
         message = f"can't write {self._what} to a temporary file{folder}: {error.strerror or error}"
         hint = "Raise the limit: ulimit -n" if error.errno == errno.EMFILE else "To use another folder, set TMPDIR"
         return WriteError(f"{message}. {hint}")
+
+
+class ReadAhead:
+    """Parts of bytes that are mostly read in the order in which they were written: what follows one is read with it.
+
+    read: Reads at most so many bytes from a place on.
+    """
+
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._window: tuple[bytes, int] = b"", 0
+        """The bytes that were read last, and their place."""
+
+    def part(self, place: int, size: int) -> bytes:
+        """The `size` bytes from a place on."""
+        window, at = self._window  # read once: another thread may set it meanwhile
+        if not at <= place <= at + len(window) - size:
+            self._window = window, at = self._read(place, max(size, WINDOW)), place
+        return window[place - at : place - at + size]

@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 
 from evalstone._core.json import value_of
 from evalstone._core.sequences import StoredSequence
-from evalstone._core.temporary import TemporaryData
+from evalstone._core.temporary import ReadAhead, TemporaryData
 from evalstone.datasets.stored import record_line
 from evalstone.results.columns import Columns
 from evalstone.results.stored_records import StoredRecords
@@ -51,6 +51,8 @@ class SpillingList(StoredSequence[_T]):
         self._unwritten: dict[int, bytes] = {}
         """Texts of values that are in memory until they are written to the file."""
         self._file: TemporaryData | None = None
+        self._written: ReadAhead | None = None
+        """What is in the file."""
         self._cells_with_values = array("q")
 
     def put(self, cell: int, value: _T, text: str | None = None) -> None:
@@ -80,6 +82,7 @@ class SpillingList(StoredSequence[_T]):
         """Write the values that wait for it to the file. They stay in memory unless all of them fit."""
         if self._file is None:
             self._file = TemporaryData("results")
+            self._written = ReadAhead(self._file.read)
         offset = self._file.append(b"".join(self._unwritten.values()))
         for cell, text in self._unwritten.items():
             self._offsets[cell], self._lengths[cell] = offset, len(text)
@@ -100,9 +103,9 @@ class SpillingList(StoredSequence[_T]):
     def _text_at(self, cell: int) -> bytes | None:
         """The text of a cell in the file; None if its value is in memory."""
         offset = self._offsets[cell]
-        if offset == _IN_MEMORY or self._file is None:
+        if offset == _IN_MEMORY or self._written is None:
             return None
-        return self._file.part(offset, self._lengths[cell])
+        return self._written.part(offset, self._lengths[cell])
 
     def texts(self) -> Iterator[str]:
         """The values as texts, in order."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -212,10 +212,7 @@ class Building:
             raise DataError(
                 "its results have no scores", *(("; the first row: ", self._failure) if self._failure else ())
             )
-        names = self.metric_names
-        for metric in self.scales:
-            if metric not in names:
-                raise DataError(Setting("scales"), ": ", unknown("metric", metric, names))
+        check_scales(self.scales, self.metric_names)
         infos = [self._info(spread) for spread in self._spreads.values()]
         scored = [system for system in self._ordered() if system.metrics]
         self._note_left_out(scored)
@@ -335,6 +332,13 @@ def _filled(about: About, later: About) -> About:
     known = vars(about)
     new = {name: value for name, value in vars(later).items() if value and not known[name]}
     return replace(about, **new) if new else about
+
+
+def check_scales(scales: Iterable[str], metrics: Collection[str]) -> None:
+    """Raise DataError for a scale of a metric that isn't among these."""
+    for metric in scales:
+        if metric not in metrics:
+            raise DataError(Setting("scales"), ": ", unknown("metric", metric, metrics))
 
 
 def _as_version(text: str) -> str:

@@ -23,10 +23,10 @@ from evalstone._core.json import content_hash
 from evalstone._core.phases import phase
 from evalstone._core.redaction import register_credentials
 from evalstone._core.spilled_texts import SpillFile
-from evalstone.compat.imports.building import Building, Built, write_to_ledger
+from evalstone.compat.imports.building import Building, Built, check_scales, write_to_ledger
 from evalstone.compat.imports.reading import Source, reader_for
 from evalstone.compat.imports.results import NextPart, system_name
-from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
+from evalstone.errors import ConfigError, DataError, MissingDependency
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.ledger.store import Ledger
 from evalstone.report.notes import sentences_of
@@ -304,8 +304,8 @@ def _of_parts(
     names = {metric: None for _, part in parts for metric in part.metric_names}
     found: list[Built] = []
     problems: list[tuple[str, DataError]] = []
-    if names and (wrong := next((metric for metric in scales if metric not in names), None)) is not None:
-        raise DataError(Setting("scales"), ": ", unknown("metric", wrong, names))
+    if names:
+        check_scales(scales, names)
     for title, part in parts:
         part.scales = {metric: scales[metric] for metric in part.metric_names if metric in scales}
         try:

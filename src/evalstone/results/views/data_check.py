@@ -160,7 +160,7 @@ def _like(check: DataCheck) -> Iterator[tuple[WordingPart, ...]]:
         columns = (
             "This column is named like a field; if it is one, map it: "
             if len(like) == 1
-            else ("These columns are named like fields; map those that are: ")
+            else "These columns are named like fields; map those that are: "
         )
         yield columns, Setting("map", {name: named(path) for name, path in like.items()})
 
